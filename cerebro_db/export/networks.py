@@ -183,8 +183,8 @@ def _shape_weights(stored: StoredModel, shapes: list[Shape]) -> list[NDArray[Any
         stored_shapes = [weight.shape for weight in stored.weights]
         if stored_shapes != shapes:
             raise _mismatch(
-                f"{count_nouns(len(stored_shapes), 'weight')} of other shapes than the "
-                f"{len(shapes)} of the architecture"
+                f"other shapes than the architecture: {len(stored_shapes)} where {len(shapes)} "
+                "are expected"
             )
         return list(stored.weights)
     (numbers,) = stored.weights

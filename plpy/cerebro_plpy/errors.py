@@ -249,3 +249,13 @@ def hidden_run(run_id: int, module: str | None = None) -> UndefinedObject:
     """Return the error of a run that is missing, or that row security hides from the caller."""
     text = f"there is no run {run_id} that you may see"
     return UndefinedObject(f"{module} error: {text}." if module else text, hint=LIST_RUNS)
+
+
+def quote_text(text: str) -> str:
+    """Return a text as a person would type it in a statement, for hints.
+
+    >>> print(quote_text("a model"), quote_text("Ann's"))
+    'a model' 'Ann''s'
+    """
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import Names, quote_qualified
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import read_loosely, spell_name
 from cerebro_plpy.database.sql.view_hints import read_as_query, suggest_query_view
+from cerebro_plpy.errors import quote_text
 
 VIEW = "source_view"
 SIMILARITY = 0.75

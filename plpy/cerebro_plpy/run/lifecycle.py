@@ -95,7 +95,7 @@ def train(
         hold_slots(db, context, log, slot_request) as slots,
     ):
         start = time.monotonic()
-        enter_phase(db, log, STARTING, (request.deadline or NEVER).end)
+        log.enter_phase(db, STARTING, (request.deadline or NEVER).end)
         if request.cost_limits:
             meter.load_logged_cost(request.cost_limits)
         request, worker_set = start_trainers(context, request, log, slots.count, histories)
@@ -115,7 +115,7 @@ def train(
                 worker_set.visits, request, worker_set.workers, log, run_context, histories or {}
             )
             db.status.describe_work = loop.describe_work
-            enter_phase(db, log, COMPILING, loop.remaining)
+            log.enter_phase(db, COMPILING, loop.remaining)
             loop.run()
         # A trainer whose first start failed has been started again since.
         log.write_software(dict(list_software(worker_set.workers)), None)
@@ -125,17 +125,6 @@ def train(
         meter.charge_quota()
     finish_training(db, context, request, log, loop)
     return log.run_id
-
-
-def enter_phase(db: Database, log: RunLog, phase: str, remaining: float) -> None:
-    """Begin a phase of a call, for its caller and for other sessions.
-
-    Args:
-        phase: a constant of `call_status`.
-        remaining: seconds of the budget; infinite without one.
-    """
-    db.status.enter(phase)
-    log.write_phase(phase, remaining)
 
 
 def finish_training(

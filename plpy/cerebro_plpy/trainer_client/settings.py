@@ -9,8 +9,7 @@ from typing import Any
 
 from cerebro_plpy.database.platform_protocol import Caller
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
+from cerebro_plpy.errors import InvalidParameter, ObjectNotReady, quote_text
 from cerebro_plpy.limits import SETTINGS
 from cerebro_plpy.records import dataclass, fields
 from cerebro_plpy.trainer_client.process import compilation_cache, host_resources

@@ -29,7 +29,7 @@ from cerebro_plpy.configs.search_space.search_rules import (
     PBT,
     SearchRule,
 )
-from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.errors import InvalidParameter, quote_text
 from cerebro_plpy.limits import PARAMETERS as COUNTS
 from cerebro_plpy.limits import check
 from cerebro_plpy.nouns import count_nouns
@@ -152,7 +152,7 @@ def _refuse_own_arguments(module: str, values: Mapping[str, Any]) -> None:
         raise InvalidParameter(
             f"{module} error: search_params has {key!r}, which is an argument of its own here.",
             hint=f"Write {key} => {_write_argument(key, values[key])}, search_params => "
-            f"{_quote(json.dumps(rest))}.",
+            f"{quote_text(json.dumps(rest))}.",
         )
 
 
@@ -160,16 +160,10 @@ def _write_argument(key: str, value: object) -> str:
     """Return a parameter of search_params as it is typed as an argument."""
     if key == sampling.START_FROM:
         runs = value if isinstance(value, list) else [value]
-        return f"ARRAY[{', '.join(_quote(str(run)) for run in runs)}]"
+        return f"ARRAY[{', '.join(quote_text(str(run)) for run in runs)}]"
     if key == MAX_CPU:
-        return _quote(count_nouns(str(value), "second"))
+        return quote_text(count_nouns(str(value), "second"))
     return str(value)
-
-
-def _quote(text: str) -> str:
-    """Return a text as an SQL literal."""
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
 
 
 def _pop_cost_limits(module: str, values: dict[str, Any]) -> dict[str, float | None]:

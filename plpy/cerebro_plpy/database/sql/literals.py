@@ -58,16 +58,6 @@ def show_value(value: object) -> str:
     return str(value)
 
 
-def quote_text(text: str) -> str:
-    """Return a text as a person would type it in a statement, for hints.
-
-    >>> print(quote_text("a model"), quote_text("Ann's"))
-    'a model' 'Ann''s'
-    """
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
-
-
 def array_literal(values: Sequence[object]) -> str:
     """Return an array as a quoted SQL string; nested lists are further dimensions.
 

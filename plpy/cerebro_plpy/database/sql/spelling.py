@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier, split_columns
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import InvalidName
+from cerebro_plpy.errors import InvalidName, quote_text
 
 MAX_LISTED = 50
 """Names that a hint lists at most."""

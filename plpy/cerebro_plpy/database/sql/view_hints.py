@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import spell_name
+from cerebro_plpy.errors import quote_text
 
 _STATEMENT = re.compile(r"(?:select|with|values|table)\b\s*\S", re.IGNORECASE)
 _FROM_ITEM = re.compile(

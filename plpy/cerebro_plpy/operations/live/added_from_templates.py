@@ -28,9 +28,8 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.strict_json import JsonObject
-from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter
+from cerebro_plpy.errors import DatatypeMismatch, FeatureNotSupported, InvalidParameter, quote_text
 from cerebro_plpy.limits import TRIED_CONFIGS, Poll, poll_between
 from cerebro_plpy.operations.live.learning_rates import rename_rate
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe

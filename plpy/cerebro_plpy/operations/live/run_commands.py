@@ -21,7 +21,6 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import (
     LIST_RUNS,
@@ -31,6 +30,7 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
     UndefinedObject,
     hidden_run,
+    quote_text,
 )
 from cerebro_plpy.operations.live import added_from_space, added_from_templates
 from cerebro_plpy.operations.live.added_from_space import OPTIMIZER

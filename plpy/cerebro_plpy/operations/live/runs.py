@@ -9,8 +9,14 @@ from cerebro_plpy.database.call_checks import read_seconds
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import LIST_RUNS, NullNotAllowed, ObjectInUse, UndefinedObject, hidden_run
+from cerebro_plpy.errors import (
+    LIST_RUNS,
+    NullNotAllowed,
+    ObjectInUse,
+    UndefinedObject,
+    hidden_run,
+    quote_text,
+)
 from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables, drop_states
 from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.platform.state_tables import features_table

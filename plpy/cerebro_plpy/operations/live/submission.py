@@ -15,10 +15,9 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.database.table_visibility import refuse_private_source, refuse_private_tables
-from cerebro_plpy.errors import InvalidParameter, NullNotAllowed
+from cerebro_plpy.errors import InvalidParameter, NullNotAllowed, quote_text
 from cerebro_plpy.operations import train_arguments
 from cerebro_plpy.operations.fit import automl_arguments
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.errors import quote_text
 from cerebro_plpy.operations.train.model_lineage import Lineage
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 

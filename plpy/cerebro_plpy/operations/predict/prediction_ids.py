@@ -10,8 +10,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import STYLES
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.identifiers import Names, quote_identifier
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import spell_names
+from cerebro_plpy.errors import quote_text
 from cerebro_plpy.operations.predict.prediction_source import RawSource
 from cerebro_plpy.preprocessing.rows.weight_column import read_column_names
 from cerebro_plpy.preprocessing.values.expression import Expression

@@ -14,8 +14,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import ObjectNotReady
+from cerebro_plpy.errors import ObjectNotReady, quote_text
 from cerebro_plpy.operations.explain.importance import (
     MAX_NUMBERS,
     MAX_ROWS,

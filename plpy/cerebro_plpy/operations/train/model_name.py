@@ -8,8 +8,7 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.lock_holders import reserve_model
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import DuplicateObject
+from cerebro_plpy.errors import DuplicateObject, quote_text
 from cerebro_plpy.operations.train_arguments import TrainArguments
 
 SEED_BYTES = 4

@@ -11,8 +11,13 @@ from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.call_status import CHOOSING, EXPLAINING
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import ConfigFailure, DataCorrupted, DatatypeMismatch, ObjectNotReady
+from cerebro_plpy.errors import (
+    ConfigFailure,
+    DataCorrupted,
+    DatatypeMismatch,
+    ObjectNotReady,
+    quote_text,
+)
 from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.train.final_metric import (
@@ -55,7 +60,6 @@ from cerebro_plpy.preprocessing.scoring.metrics import (
     ScoredRow,
     absolute_errors,
 )
-from cerebro_plpy.run.lifecycle import enter_phase
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.tables.models import model_registry, model_versions
 from cerebro_plpy.tables.models.model_registry import (
@@ -90,13 +94,13 @@ def register_version(db: Database, gd: dict[str, Any], run_id: int, deadline: fl
     with open_context(db, gd, (), run.spec.arguments.workers) as context:
         context.show_run(run_id)
         log = RunLog(context.control, run_id)
-        enter_phase(db, log, CHOOSING, deadline - time.monotonic())
+        log.enter_phase(db, CHOOSING, deadline - time.monotonic())
         results = RunResults(db, context, run)
         version = _add_version(results, deadline)
         # The version has states of its own.
         dropped_states = log.drop_states_stepwise(keep=[])
         if reserve_importance_seconds(results.train_spec.budget):
-            enter_phase(db, log, EXPLAINING, deadline - time.monotonic())
+            log.enter_phase(db, EXPLAINING, deadline - time.monotonic())
             add_importance(
                 context, version, deadline, lambda: next(dropped_states, None) is not None
             )

@@ -41,8 +41,7 @@ from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.errors import InvalidParameter, quote_text
 from cerebro_plpy.limits import Poll, poll_between
 from cerebro_plpy.operations.train import model_name
 from cerebro_plpy.operations.train.incumbent_holdout import follow_incumbent

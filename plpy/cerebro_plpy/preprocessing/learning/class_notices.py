@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.errors import quote_text
 from cerebro_plpy.preprocessing.rows.class_counts import ClassCounts
 from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow, find_prediction
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.errors import quote_text
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.learning import task_inference
 from cerebro_plpy.preprocessing.learning.table_division import OpenedTable, hash_rows

@@ -10,9 +10,8 @@ from cerebro_plpy.configs.params.keras_names import near_matches
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import match_names
-from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, quote_text
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.learning import task_inference
 from cerebro_plpy.preprocessing.learning.number_targets import (

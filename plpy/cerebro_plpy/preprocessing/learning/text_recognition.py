@@ -13,8 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.errors import InvalidParameter, quote_text
 from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.remarks.column_remarks import types_argument, view_column

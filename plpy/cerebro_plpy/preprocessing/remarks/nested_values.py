@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.errors import quote_text
 from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark, view_column
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values.column_hints import input_expressions

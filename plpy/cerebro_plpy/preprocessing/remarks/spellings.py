@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cerebro_plpy.database.sql.literals import quote_text
+from cerebro_plpy.errors import quote_text
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.remarks.column_remarks import BLANKS, EMPTY, LETTERS, ColumnRemark
 from cerebro_plpy.preprocessing.rows.class_counts import ClassCounts

@@ -16,9 +16,8 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier, split_columns
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import match_name, suggest_similar
-from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
+from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn, quote_text
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.rows.split_words import list_words, words_of
 from cerebro_plpy.preprocessing.rows.value_comparison import compare

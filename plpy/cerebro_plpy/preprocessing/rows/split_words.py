@@ -13,9 +13,8 @@ from typing import NamedTuple
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import spell_name
-from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.errors import InvalidParameter, quote_text
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.preprocessing.values.column_hints import make_free_name, suggest_view
 from cerebro_plpy.preprocessing.values.column_values import distinct_text

@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.sql.identifiers import quote_identifier, split_qualified
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import (
     match_name,
     spell_name,
@@ -17,6 +16,7 @@ from cerebro_plpy.database.sql.spelling import (
     suggest_similar,
 )
 from cerebro_plpy.database.sql.view_hints import is_expression, split_list, view_with_columns
+from cerebro_plpy.errors import quote_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.families import ARRAYS, MOMENTS, NUMBERS, POINTS
 

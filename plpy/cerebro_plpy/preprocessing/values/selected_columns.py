@@ -6,9 +6,8 @@ from collections.abc import Collection, Sequence
 
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.sql.identifiers import split_columns
-from cerebro_plpy.database.sql.literals import quote_text
 from cerebro_plpy.database.sql.spelling import spell_names
-from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn
+from cerebro_plpy.errors import InvalidName, InvalidParameter, UndefinedColumn, quote_text
 from cerebro_plpy.preprocessing.values.column_hints import suggest_list
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 

@@ -69,8 +69,8 @@ def build_activations(
     try:
         selection = select_cuts(build, request, histories, cache.is_cached)
         if selection.cuts:
-            build.call.db.status.enter(STORING)
-            build.log.write_phase(STORING, (request.deadline or NEVER).end)
+            remaining = (request.deadline or NEVER).end
+            build.log.enter_phase(build.call.db, STORING, remaining)
             return _store_outputs(build, request, selection, cache)
     except CerebroError as error:
         if is_replay or not _is_tolerable(error):

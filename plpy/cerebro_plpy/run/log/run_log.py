@@ -14,6 +14,7 @@ from typing import TypeVar
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Rows, Session, Statement
+from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import (
     LOCK_NOT_AVAILABLE,
     CerebroError,
@@ -168,8 +169,15 @@ class RunLog(StepLog):
             for command_id, actor, action, mst_key, change in rows
         ]
 
-    def write_phase(self, phase: str, remaining: float) -> None:
-        """Log what the run is doing; see `log_phase`."""
+    def enter_phase(self, db: Database, phase: str, remaining: float) -> None:
+        """Begin a phase of a call, for its caller and for other sessions.
+
+        Args:
+            db: the caller's session.
+            phase: a constant of `call_status`.
+            remaining: seconds of the budget; infinite without one.
+        """
+        db.status.enter(phase)
         self.write([self.log_phase(phase, remaining)])
 
     def write_queued(self, queued: bool) -> None:

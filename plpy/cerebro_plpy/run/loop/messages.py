@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.run.log.step_log import DecisionRow
@@ -24,18 +25,19 @@ class RankedValue(NamedTuple):
     loss: float
 
 
-def find_best(evaluations: Sequence[Evaluation], request: FitRequest) -> tuple[int, float] | None:
+def find_best(
+    evaluations: Sequence[Evaluation], configs: Iterable[Config], ranking: Ranking
+) -> tuple[int, float] | None:
     """Return the configuration with the best value after any epoch; NaN never wins."""
-    ranking = request.spec.ranking
-    configs = {config.mst_key: config for config in request.configs}
+    configs_by_key = {config.mst_key: config for config in configs}
     values = [
         RankedValue(
             evaluation.mst_key,
-            ranked_value(evaluation, configs[evaluation.mst_key], ranking),
+            ranked_value(evaluation, configs_by_key[evaluation.mst_key], ranking),
             evaluation.loss,
         )
         for evaluation in evaluations
-        if evaluation.mst_key in configs and evaluation.dataset == ranking.dataset
+        if evaluation.mst_key in configs_by_key and evaluation.dataset == ranking.dataset
     ]
     return choose_best(values, ranking)
 
@@ -56,28 +58,14 @@ def describe_work(state: RunState, remaining_samples: int) -> str:
     parts = [f"{done} of {count_nouns(total, 'configuration')} done"]
     if state.failed:
         parts.append(f"{len(state.failed)} failed")
-    best = find_best_of_all_rows(state)
+    configs = [progress.config for progress in state.configs.values()]
+    of_all_rows = [config for config in configs if config.group is None]
+    best = find_best(state.evaluations, of_all_rows, state.request.spec.ranking)
     if best is not None:
         mst_key, value = best
         name = state.configs[mst_key].config.template or f"mst_key {mst_key}"
         parts.append(f"best {value:.4g} {state.request.spec.ranking.metric} ({name})")
     return ", ".join(parts)
-
-
-def find_best_of_all_rows(state: RunState) -> tuple[int, float] | None:
-    """Return the configuration with the best value among those that train on all rows."""
-    ranking = state.request.spec.ranking
-    values = [
-        RankedValue(
-            evaluation.mst_key,
-            ranked_value(evaluation, state.configs[evaluation.mst_key].config, ranking),
-            evaluation.loss,
-        )
-        for evaluation in state.evaluations
-        if evaluation.dataset == ranking.dataset
-        and state.configs[evaluation.mst_key].config.group is None
-    ]
-    return choose_best(values, ranking)
 
 
 def choose_best(values: Iterable[RankedValue], ranking: Ranking) -> tuple[int, float] | None:
@@ -148,7 +136,7 @@ def describe_best(evaluations: Sequence[Evaluation], request: FitRequest) -> lis
 
     From epoch to epoch its value gets never worse.
     """
-    best = find_best(evaluations, request)
+    best = find_best(evaluations, request.configs, request.spec.ranking)
     if best is None:
         return []
     mst_key, value = best

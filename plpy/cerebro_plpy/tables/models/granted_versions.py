@@ -15,8 +15,7 @@ from cerebro_plpy.database.platform_protocol import Row
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import granted_formats, read_recorded
 from cerebro_plpy.database.sessions.spi import Database, Globals
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, UndefinedObject
+from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, UndefinedObject, quote_text
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.split_encoding import outline
 from cerebro_plpy.records import asdict, dataclass, replace
