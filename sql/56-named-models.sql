@@ -52,8 +52,8 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     start_from text[] DEFAULT NULL,
     -- Seed of all random choices: see [Repeating a call](#repeating-a-call).
     seed bigint DEFAULT NULL,
-    -- `'tensorflow'`, `'jax'` or `'torch'`. NULL: `'tensorflow'`.
-    backend text DEFAULT NULL,
+    -- `'tensorflow'`, `'jax'` or `'torch'`.
+    backend text DEFAULT 'tensorflow',
     -- Number of worker sessions, which share the cores. NULL: chosen as by
     -- `madlib_fit_multiple_model`.
     workers integer DEFAULT NULL,

@@ -130,6 +130,9 @@ REFUSED_PLANS: dict[str, tuple[str, Call]] = {
     "a limit among the parameters of a search": (
         "22023", plan(search="'asha'", search_params="'{\"max_cpu\": 30, \"eta\": 3}'")
     ),
+    "an interval among the parameters of a search": (
+        "22023", plan(search="'asha'", search_params="'{\"max_cpu\": \"1 hour\", \"eta\": 3}'")
+    ),
 }  # fmt: skip
 """Calls with the SQLSTATE of their errors; all plans, which cost the least."""
 

@@ -5,6 +5,7 @@ they were.
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 
 import psycopg2
@@ -80,17 +81,18 @@ def check_end(bench: Workbench, run: int, limit: str, seconds: float) -> None:
     )
     for key, action, visits, reason in made:
         assert action == "stop" and visits <= bench.value(count, run, key) < EPOCHS * SEGMENTS
-        assert " of " in reason and reason.rsplit(" ", 2)[-2:] in (["are", "used"], ["is", "spent"])
+        assert " of " in reason and re.search(" (are|is) (used|spent)$", reason)
 
 
 def test_a_run_that_has_used_its_processor_time_ends_and_is_repeated(bench: Workbench) -> None:
     limit = 1.0
     bench.messages()
-    run = bench.fit(
-        "packed", "limited", "three", EPOCHS, **GRID, search_params=json.dumps({"max_cpu": limit})
-    )
+    params = json.dumps({"max_cpu": "1 second"})
+    run = bench.fit("packed", "limited", "three", EPOCHS, **GRID, search_params=params)
     said = "\n".join(bench.messages())
-    assert "of 1 processor seconds are used" in said and "the budget was over" in said
+    assert "of 1 processor second is used" in said and "the budget was over" in said
+    logged = "SELECT spec ->> 'search_params' FROM cerebro.run WHERE run_id = %s"
+    assert json.loads(bench.value(logged, run)) == {"max_cpu": limit}
     assert bench.value("SELECT status FROM cerebro.run WHERE run_id = %s", run) == "completed"
     check_end(bench, run, "max_cpu", limit)
     again = bench.fit("packed", "repeated", "three", EPOCHS, schedule="replay", replay_run=run)
@@ -142,8 +144,9 @@ def test_what_was_used_before_it_was_resumed_counts(bench: Workbench) -> None:
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"max_cpu": 0}, "max_cpu in search_params is 0; expected a number of seconds above 0"),
-        ({"max_cpu": "1 hour"}, "expected a number of seconds above 0"),
+        ({"max_cpu": 0}, "max_cpu in search_params is 0; expected an interval or a number"),
+        ({"max_cpu": "0 seconds"}, "max_cpu in search_params is 0.0; expected an interval"),
+        ({"max_cpu": "-1 hour"}, "max_cpu in search_params is '-1 hour'; expected an interval"),
         ({"max_cost": -1}, "max_cost in search_params is -1; expected a number above 0"),
         ({"max_cost": True}, "expected a number above 0"),
     ],

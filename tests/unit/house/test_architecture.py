@@ -26,6 +26,7 @@ from sources import nodes, sql_files, tree
 
 from cerebro_plpy import limits
 from cerebro_plpy.api.entry import COUNTS_ARE_CHECKED
+from cerebro_plpy.configs.params.frameworks import BACKENDS, list_frameworks
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 from cerebro_plpy.operations.fit.fit_arguments import SINGLE_MODEL_ARGUMENTS
@@ -412,6 +413,15 @@ def test_plpy_is_no_package() -> None:
     """
     assert not (ROOT / "plpy" / "__init__.py").exists()
     assert importlib.util.find_spec("plpy") is None
+
+
+def test_the_framework_of_trainers_has_one_default() -> None:
+    """In every function that trains or predicts; NULL means the same."""
+    objects = (ROOT / "tests" / "upgrade" / "objects.txt").read_text()
+    defaults = re.findall(r"^function .*\bbackend text( DEFAULT [^,)]*)?", objects, re.MULTILINE)
+    assert len(defaults) > 8
+    assert set(defaults) == {f" DEFAULT '{BACKENDS[0]}'::text"}
+    assert list_frameworks(None, [1]) == list_frameworks(BACKENDS[0], [1])
 
 
 def test_sql_bodies_are_two_lines() -> None:

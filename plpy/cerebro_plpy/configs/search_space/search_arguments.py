@@ -46,7 +46,7 @@ MAX_CPU = "max_cpu"
 """Processor seconds of the run."""
 MAX_COST = "max_cost"
 """Cost of the run."""
-LIMIT_VALUES = {MAX_CPU: "a number of seconds", MAX_COST: "a number"}
+LIMIT_VALUES = {MAX_CPU: "an interval or a number of seconds", MAX_COST: "a number"}
 """The limits as values of search_params, in messages."""
 OWN_ARGUMENTS = (MAX_CPU, MAX_COST, sampling.START_FROM)
 """Arguments of cerebro.train that other calls have in search_params."""
@@ -161,6 +161,8 @@ def _write_argument(key: str, value: object) -> str:
     if key == sampling.START_FROM:
         runs = value if isinstance(value, list) else [value]
         return f"ARRAY[{', '.join(quote_text(str(run)) for run in runs)}]"
+    if isinstance(value, str):
+        return quote_text(value)
     if key == MAX_CPU:
         return quote_text(count_nouns(str(value), "second"))
     return str(value)

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import math
 
-from cerebro_plpy.configs.run_spec import RunSpec
+from cerebro_plpy.configs.json_arguments import read_json
+from cerebro_plpy.configs.run_spec import FitArguments, RunSpec
+from cerebro_plpy.configs.search_space.search_arguments import MAX_CPU
 from cerebro_plpy.configs.search_space.search_rules import SearchRule
+from cerebro_plpy.database.call_checks import read_seconds
+from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
+from cerebro_plpy.records import replace
 from cerebro_plpy.scheduling.quota.cost_limits import CostLimits, Prices
 from cerebro_plpy.trainer_client.settings import Settings
+
+
+def convert_intervals(db: Database, module: str, arguments: FitArguments) -> FitArguments:
+    """Return the arguments with `max_cpu` of search_params in seconds, which may be an interval.
+
+    So the log has seconds, however they were typed.
+    """
+    if arguments.search_params is None:
+        return arguments
+    values = read_json("search_params", arguments.search_params)
+    if not isinstance(values, dict) or not isinstance(values.get(MAX_CPU), str):
+        return arguments
+    seconds = read_seconds(db, module, f"{MAX_CPU} in search_params", values[MAX_CPU])
+    return replace(arguments, search_params=json.dumps({**values, MAX_CPU: seconds}))
 
 
 def read_prices(settings: Settings) -> Prices | None:

@@ -6,6 +6,7 @@ from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Globals
+from cerebro_plpy.operations.fit.cost_limits import convert_intervals
 from cerebro_plpy.operations.fit.fit_arguments import check_arguments, get_module_name
 from cerebro_plpy.operations.fit.fit_request import FitCall, build_request
 from cerebro_plpy.operations.fit.input_tables import find_inputs
@@ -37,6 +38,7 @@ def fit(
     """
     catalog = Catalog(db, get_module_name(arguments))
     check_transaction(db, catalog.module)
+    arguments = convert_intervals(db, catalog.module, arguments)
     options = check_arguments(arguments)
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
     inputs = find_inputs(catalog, arguments)

@@ -20,6 +20,7 @@ from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
 from cerebro_plpy.database.table_visibility import refuse_private_tables
 from cerebro_plpy.errors import TrainerFailure
+from cerebro_plpy.operations.fit.cost_limits import convert_intervals
 from cerebro_plpy.operations.fit.fit_arguments import MODULE, check_arguments
 from cerebro_plpy.operations.fit.input_tables import find_inputs
 from cerebro_plpy.platform.call_context import CallContext
@@ -32,6 +33,7 @@ LOGGED = "run {} goes on in the background"
 
 def submit_fit(db: Database, gd: Globals, arguments: FitArguments) -> int:
     """Start a fit in the background; return the id of its run."""
+    arguments = convert_intervals(db, MODULE, arguments)
     check_arguments(arguments)
     refuse_private_tables(db, find_inputs(Catalog(db, MODULE), arguments).get_relations().values())
     return start_background_run(db, gd, {"fit": arguments.to_json()})
