@@ -12,8 +12,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import worker_sessions
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession, read_identity
-from cerebro_plpy.database.sql.literals import quote_text
-from cerebro_plpy.errors import InsufficientPrivilege
+from cerebro_plpy.errors import InsufficientPrivilege, quote_text
 from cerebro_plpy.trainer_client import settings
 
 
