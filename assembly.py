@@ -104,9 +104,14 @@ class Declaration(NamedTuple):
 
     @property
     def signature(self) -> str:
-        """Return a call with the names of all arguments, optional ones in brackets."""
+        """Return a call with the names of all arguments, optional ones in brackets.
+
+        A function that has the arguments of another one shows required ones alone.
+        """
         required = [argument.name for argument in self.arguments if argument.default is None]
         optional = [argument.name for argument in self.arguments if argument.default is not None]
+        if self.same_as:
+            optional = ["…"]
         call = f"{self.public_name}({', '.join(required)} [, {', '.join(optional)}])"
         call = call.replace("( [, ", "([").replace(" [, ]", "").replace("([]", "(")
         if self.returns == "void":
@@ -372,7 +377,7 @@ def _wrap_text(text: str) -> str:
 def _format_links(text: str, page: str = "") -> str:
     """Return links to the sections of a text; a function that has two names is shown with one."""
     return ", ".join(
-        f"[{heading.partition(', madlib_keras')[0]}]({page}#{_slug(heading)})"
+        f"[{re.sub(r', madlib_keras_[a-z_]+', '', heading)}]({page}#{_slug(heading)})"
         for heading in re.findall(r"^### (.+)$", text, re.MULTILINE)
     )
 

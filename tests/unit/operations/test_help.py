@@ -117,6 +117,12 @@ def test_the_list_names_every_function() -> None:
     assert all(name in listed for name in FUNCTIONS)
 
 
+def test_a_summary_has_the_calls_of_its_function_alone() -> None:
+    for name in SECTIONS:
+        summary = help.explain(PAGE, name, None)
+        assert set(re.findall(r"^    (\S+)\(", summary, re.M)) == {name}
+
+
 def test_wrong_questions() -> None:
     with pytest.raises(
         InvalidParameter, match=r"message is 'x'; expected one of usage, help, \?"

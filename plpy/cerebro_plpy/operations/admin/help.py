@@ -97,9 +97,25 @@ def _make_usage_call(function: str) -> str:
 
 
 def _summarize(function: str, section: Section) -> str:
-    signature = section.signature.replace(f"{section.names[0]}(", f"{function}(", 1)
     usage = f"Arguments, tables and an example: {_make_usage_call(function)}"
-    return "\n".join((section.sentence, "", signature, "", usage))
+    return "\n".join((section.sentence, "", *_list_calls(function, section), "", usage))
+
+
+def _list_calls(function: str, section: Section) -> list[str]:
+    """Return the calls of a function in the signature of its section, which may have others.
+
+    A section shows the short name of a function that has two.
+
+    >>> section = Section(("madlib_f", "g"), "    madlib_f(x)\\n    g()\\n\\nBoth.")
+    >>> _list_calls("madlib_keras_f", section)
+    ['    madlib_keras_f(x)']
+    """
+    calls = re.split(r"\n(?=    \S)", section.signature)
+    shown = function
+    if not any(call.startswith(f"    {function}(") for call in calls):
+        shown = function.replace("madlib_keras_", "madlib_")
+    own = [call for call in calls if call.startswith(f"    {shown}(")]
+    return [call.replace(f"{shown}(", f"{function}(", 1) for call in own]
 
 
 def _format_markdown(text: str) -> str:
