@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import typer
 
@@ -35,12 +36,20 @@ for command in (
 
 
 def main() -> None:
-    """Run the command line; print an error of the client as one line and a hint."""
+    """Run the command line; print an error as one line and a hint."""
     try:
         app()
     except CerebroError as error:
-        from cerebro_db.display.boards import escape_text
+        exit_with_error(str(error))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        exit_with_error(f"{error.filename}: {reason}" if error.filename else reason)
 
-        lines = f"ERROR:  {error}".expandtabs(4).split("\n")
-        server.print_message("\n".join(escape_text(line).plain for line in lines))
-        sys.exit(Exit.ERROR)
+
+def exit_with_error(message: str) -> NoReturn:
+    """Print the message of an error, and exit."""
+    from cerebro_db.display.boards import escape_text
+
+    lines = f"ERROR:  {message}".expandtabs(4).split("\n")
+    server.print_message("\n".join(escape_text(line).plain for line in lines))
+    sys.exit(Exit.ERROR)

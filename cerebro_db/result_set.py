@@ -182,7 +182,7 @@ def format_value(value: object) -> str:
     """Return the text of a value in a table.
 
     >>> format_value(0.123456), format_value(None), format_value({"lr": 0.1})
-    ('0.1235', '', "{'lr': 0.1}")
+    ('0.1235', '', 'lr=0.1')
     >>> format_value(datetime(2030, 1, 2, 3, 4, 5, 6))
     '2030-01-02 03:04:05'
     """
@@ -190,6 +190,8 @@ def format_value(value: object) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={format_value(item)}" for name, item in value.items())
     if isinstance(value, datetime):
         return str(value.replace(microsecond=0, tzinfo=None))
     return str(value)

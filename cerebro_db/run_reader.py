@@ -169,7 +169,8 @@ def unknown_run_error(run_id: int) -> UndefinedObject:
     """Return the error for a run id that does not exist or is not visible."""
     return UndefinedObject(
         f"run {run_id} does not exist, or belongs to a role that you do not have",
-        hint="SELECT run_id, name, status FROM cerebro.run lists the runs that you may see.",
+        hint="`cerebro-db runs` lists the runs that you may see; in SQL: "
+        "SELECT run_id, name, status FROM cerebro.run;",
     )
 
 

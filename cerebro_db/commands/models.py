@@ -16,6 +16,7 @@ from cerebro_db.arguments import TrainOptions
 from cerebro_db.commands import completion
 from cerebro_db.commands.argument_help import read_argument_help
 from cerebro_db.commands.database import Json, Url, open_session, print_records
+from cerebro_db.commands.output import check_output
 from cerebro_db.display.csv_files import write_csv
 from cerebro_db.errors import UndefinedObject
 from cerebro_db.nouns import count_nouns
@@ -106,20 +107,24 @@ def train(
 
 def _parse_option(name: str, value: Any) -> Any:
     hint = get_type_hints(TrainOptions)[name]
+    option = f"--{name.replace('_', '-')}"
     if hint is timedelta and value.strip().isdecimal():
         raise typer.BadParameter(
             f"{value!r} has no unit; {count_nouns(value, 'minute', 'is')} "
             f"'{count_nouns(value.strip(), 'minute')}'",
-            param_hint=f"--{name.replace('_', '-')}",
+            param_hint=option,
         )
     if get_origin(hint) is not Mapping:
         return value
     try:
-        return json_module.loads(value)
+        parsed = json_module.loads(value)
     except ValueError as error:
+        raise typer.BadParameter(f"{value!r} is not JSON: {error}", param_hint=option) from error
+    if not isinstance(parsed, dict):
         raise typer.BadParameter(
-            f"{value!r} is not JSON: {error}", param_hint=f"--{name.replace('_', '-')}"
-        ) from error
+            f'{value!r} is not a JSON object, such as {{"name": 1}}', param_hint=option
+        )
+    return parsed
 
 
 def models(
@@ -168,8 +173,8 @@ def predict(
     url: Url = None,
 ) -> None:
     """Predict each row of a table with a model."""
-    if output is not None and output.exists():
-        raise typer.BadParameter(f"{output} exists already", param_hint="--output")
+    if output is not None:
+        check_output(output)
     with open_session(url) as session:
         predictions = session.predict(model, source, id_col, owner=owner)
     if output is not None:

@@ -12,6 +12,7 @@ import typer
 
 from cerebro_db.commands import completion
 from cerebro_db.commands.database import Force, Url, open_session
+from cerebro_db.commands.output import check_output
 from cerebro_db.errors import FeatureNotSupported, ObjectNotReady, UndefinedObject
 from cerebro_db.optional_imports import import_library
 
@@ -51,8 +52,9 @@ class PlotRequest:
         """
         if not (self.subject.isascii() and self.subject.isdigit()):
             raise typer.BadParameter(
-                f"{self.subject!r} is no id of a run, of which {self.kind} are",
-                param_hint="SUBJECT",
+                f"{self.subject!r} is not the id of a run; --kind {self.kind} needs one, "
+                "as `cerebro-db runs` lists them",
+                param_hint="RUN|MODEL",
             )
         return int(self.subject)
 
@@ -101,18 +103,16 @@ def _check_request(request: PlotRequest, force: bool) -> None:
         raise typer.BadParameter(
             f"{request.path} ends neither in {' nor in '.join(FORMATS)}", param_hint="--output"
         )
-    if request.path.exists() and not force:
-        raise typer.BadParameter(
-            f"{request.path} exists already; --force overwrites it", param_hint="--output"
-        )
+    check_output(request.path, force=force, hint="; --force overwrites it")
     if request.kind is Kind.CONFUSION and request.source is None:
         raise typer.BadParameter(
-            "a confusion matrix is of rows; name their table", param_hint="--source"
+            f"--kind {request.kind} needs a model and a table: --source TABLE",
+            param_hint="--source",
         )
     if request.kind in RUN_KINDS:
         if request.source is not None:
             raise typer.BadParameter(
-                f"{request.kind} are of a run, not of a table", param_hint="--source"
+                f"--kind {request.kind} draws a run, and takes no table", param_hint="--source"
             )
         request.parse_run_id()
 

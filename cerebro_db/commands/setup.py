@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,6 +96,9 @@ def _print_session(target: Target) -> None:
     """Print the command that opens a session of the first role."""
     for role in target.roles[:1]:
         address = target.address
-        words = ["sudo", "-u", address.user.pw_name, "psql", "--host", str(address.folder)]
+        switch = ["sudo", "-u", address.user.pw_name]
+        if shutil.which("sudo") is None:  # a bare Debian has only root's own way
+            switch = ["runuser", "-u", address.user.pw_name, "--"]
+        words = [*switch, "psql", "--host", str(address.folder)]
         words += ["--port", str(address.port), "--username", role, target.database]
         typer.echo(f"Open a session of {role} with: {shlex.join(words)}")

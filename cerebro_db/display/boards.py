@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -162,10 +163,10 @@ def format_seconds(standing: Standing) -> str:
 
 
 def make_console() -> Console:
-    """Return the console of the standard output, WIDTH columns wide unless it is a terminal."""
+    """Return the console of the standard output, as wide as a table of records."""
     if sys.stdout.isatty():
         return Console()
-    return Console(width=WIDTH)
+    return Console(width=shutil.get_terminal_size((WIDTH, 0)).columns)
 
 
 def format_number(value: float | None) -> str:

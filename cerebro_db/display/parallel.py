@@ -70,9 +70,18 @@ def _draw_line(panel: Axes, positions: Sequence[float], is_best: bool) -> None:
         panel.plot(x, positions, color=COLOUR_MAP(metric), linewidth=1.2, linestyle="-", zorder=3)
 
 
+def wrap_name(name: str) -> str:
+    """Return the name of a field in lines, which may end behind an underscore.
+
+    >>> wrap_name("label_smoothing"), wrap_name("lr")
+    ('label_\\nsmoothing', 'lr')
+    """
+    return wrap_label(name.replace("_", "_ "), NAME_WIDTH).replace("_ ", "_")
+
+
 def _draw_axis(panel: Axes, index: int, axis: Axis) -> None:
     panel.plot([index, index], [0, 1], color="black", linewidth=0.8, zorder=1)
-    name = wrap_label(axis.name, NAME_WIDTH)
+    name = wrap_name(axis.name)
     panel.text(index, 1.05, name, ha="center", va="bottom", weight="bold", parse_math=False)
     distances = [1.0, *(upper.position - lower.position for lower, upper in pairwise(axis.ticks))]
     for tick, distance in zip(axis.ticks, distances, strict=False):

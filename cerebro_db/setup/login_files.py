@@ -14,7 +14,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from cerebro_db.errors import CerebroError, ObjectNotReady
-from cerebro_db.setup.marked_block import find_manager
+from cerebro_db.setup.marked_block import find_manager, replace_block
 from cerebro_db.setup.server_address import MAINTENANCE, ServerAddress
 from cerebro_db.setup.system_user import act_as, can_act_as, find_owner, list_peers
 
@@ -139,7 +139,8 @@ def change_files(
         logins = find_logins(address, {database})
         with _restore_on_error(address, connection, changes):
             for file in changes:
-                write_file(file.path, texts[file.path], backup=file.text)
+                # Without lines of an earlier call: what the administrator has written.
+                write_file(file.path, texts[file.path], backup=replace_block(file.text, ()))
             for file in changes:
                 check_errors(connection, file)
             reload(address, connection)

@@ -9,6 +9,7 @@ from pathlib import Path
 from cerebro_db.errors import ObjectNotReady
 from cerebro_db.setup.database_steps import read_setting
 from cerebro_db.setup.login_files import (
+    HBA_VIEW,
     LoginFile,
     LoginFiles,
     Probe,
@@ -19,6 +20,7 @@ from cerebro_db.setup.login_files import (
 )
 from cerebro_db.setup.login_rules import Login, read_logins
 from cerebro_db.setup.marked_block import (
+    BEGIN,
     HbaEntry,
     IdentEntry,
     format_block,
@@ -121,9 +123,11 @@ def _plan_change(
     def change() -> None:
         change_files(target.address, files, texts, probes, target.database)
 
+    paths = " and ".join(str(file.path) for file in changes)
+    backup = "with a backup beside" if len(changes) == 1 else "each with a backup beside"
     return Step(
         name=NAME,
-        summary=f"{' and '.join(str(file.path) for file in changes)}, each with a backup beside",
+        summary=f"{paths}, {backup}",
         commands=(*(_describe_change(file, texts[file.path]) for file in changes), RELOAD),
         apply=None if obstacles else change,
         obstacle="; ".join(obstacles),
@@ -131,11 +135,14 @@ def _plan_change(
 
 
 def _describe_change(file: LoginFile, text: str) -> str:
-    entries = read_hba(text) if file.view.endswith("pg_hba_file_rules") else read_ident(text)
+    is_hba = file.view == HBA_VIEW
+    entries = read_hba(text) if is_hba else read_ident(text)
     if not entries:
         return f"remove the block of cerebro-db from {file.path}"
-    block = format_block(entries).rstrip()
-    return f"{file.path}, above its first line that begins with local:\n{block}"
+    place = "above its first line that begins with local" if is_hba else "at its end"
+    if BEGIN in file.text:
+        place = "instead of its block of cerebro-db"
+    return f"{file.path}, {place}:\n{format_block(entries).rstrip()}"
 
 
 def _make_texts(

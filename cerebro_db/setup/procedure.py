@@ -104,6 +104,8 @@ def _plan_removal(target: Target, *, drop_extension: bool) -> list[Plan]:
     is_whole = drop_extension or not target.roles
     if is_whole:
         target = replace(target, roles=removal_steps.list_grantees(target))
+    else:
+        removal_steps.check_roles(target)
     plans: list[Plan] = []
     if not drop_extension:
         revoke = removal_steps.plan_revocation

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-from cerebro_db.errors import ObjectNotReady
+from cerebro_db.errors import ObjectNotReady, UndefinedObject
 from cerebro_db.setup.database_steps import EXTENSION, SEARCH_PATH, plan_statements
+from cerebro_db.setup.login_files import read_files
+from cerebro_db.setup.marked_block import read_hba
 from cerebro_db.setup.step import Step
 from cerebro_db.setup.target import SCHEMA, Target, format_statement
 
@@ -17,6 +19,7 @@ CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) a
 JOIN pg_catalog.pg_roles r ON r.oid = a.grantee
 WHERE n.nspname = 'cerebro' AND a.grantee <> n.nspowner ORDER BY 1
 """
+ROLES = "SELECT r.rolname::text FROM pg_catalog.pg_roles r"
 IS_EMPTY = """
 SELECT NOT EXISTS (
     SELECT FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_namespace n ON n.oid = d.refobjid
@@ -34,6 +37,24 @@ def list_grantees(target: Target) -> tuple[str, ...]:
     """Return the roles that may use the extension in the database."""
     with target.address.connect(target.database) as connection:
         return tuple(connection.exec_driver_sql(GRANTEES).scalars())
+
+
+def check_roles(target: Target) -> None:
+    """Check that each role exists, or that a line for its logins is left.
+
+    Raises:
+        UndefinedObject: a role has no trace, such as a name with a mistake.
+    """
+    with target.address.connect() as connection:
+        roles = set(connection.exec_driver_sql(ROLES).scalars())
+        roles |= {entry.role for entry in read_hba(read_files(connection).hba.text)}
+    for role in target.roles:
+        if role not in roles:
+            grantees = ", ".join(list_grantees(target)) or "no role"
+            raise UndefinedObject(
+                f"there is no role {role}, and no line for its logins",
+                hint=f"{grantees} may use cerebro in {target.database}.",
+            )
 
 
 def plan_revocation(target: Target, role: str) -> Step:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -175,11 +176,21 @@ def test_a_picture_replaces_a_file_only_by_force(trained: dict[str, str], tmp_pa
         plotted(trained, "curves", path, "--force").returncode == 0 and "</svg>" in path.read_text()
     )
     nowhere = plotted(trained, "curves", path / "picture.svg")
-    assert (
-        nowhere.returncode == 1
-        and "cannot write" in nowhere.stderr
-        and "Traceback" not in nowhere.stderr
-    )
+    assert nowhere.returncode == 2 and "there is no folder" in nowhere.stderr
+
+
+@pytest.mark.parametrize("output", ["/dev/full", "/proc/board.txt"])
+def test_an_output_that_cannot_be_written_is_one_line(trained: dict[str, str], output: str) -> None:
+    """Of the standard output and of a file."""
+    words = ["leaderboard", trained["run"], "--json"]
+    if output == "/proc/board.txt":
+        words = ["export", "tensorboard", trained["run"], "-o", output]
+    with open("/dev/full" if output == "/dev/full" else os.devnull, "w") as stream:
+        command = [*ALONE, *words, "--url", trained["url"]]
+        done = subprocess.run(command, cwd="/", stdout=stream, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("ERROR:  ")
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["curves", "parallel", "lanes", "importance"])

@@ -89,6 +89,11 @@ def login_bytes(server: OwnServer) -> tuple[bytes, bytes]:
     return server.hba.read_bytes(), server.ident.read_bytes()
 
 
+def backup_bytes(server: OwnServer) -> tuple[bytes, bytes]:
+    backups = [path.with_name(path.name + BACKUP) for path in (server.hba, server.ident)]
+    return backups[0].read_bytes(), backups[1].read_bytes()
+
+
 def test_one_command_leads_to_a_role_that_trains_on_its_own_table(server: OwnServer) -> None:
     before = content(server)
     databases = server.query("SELECT datname FROM pg_database")
@@ -440,8 +445,10 @@ def test_removal_leaves_the_bytes_that_were_there(stranger: OwnServer) -> None:
     session(stranger, "ann", "CREATE TABLE mine AS SELECT 1 AS a")
     states = set_up(stranger, "--remove", "--dry-run")
     assert states["role ann"] == states["logins"] == "TODO"
+    set_up(stranger, "--role", "bob")
+    assert backup_bytes(stranger) == before
     set_up(stranger, "--remove")
-    assert login_bytes(stranger) == before
+    assert login_bytes(stranger) == backup_bytes(stranger) == before
     version = "SELECT extversion FROM pg_extension WHERE extname = 'cerebro_db'"
     assert len(stranger.query(version, "flowers")) == 1
     assert (
@@ -464,6 +471,7 @@ def test_removal_leaves_the_bytes_that_were_there(stranger: OwnServer) -> None:
         (["--drop-extension"], "belongs to --remove"),
         (["--role", "/^a"], "cannot have the name"),
         (["--port", "1"], "no server listens"),
+        (["--remove", "--role", "nobody"], "there is no role nobody"),
     ],
 )
 def test_wrong_calls_are_refused(stranger: OwnServer, arguments: list[str], message: str) -> None:

@@ -70,11 +70,16 @@ def test_exit_codes_are_those_of_the_page() -> None:
     "arguments, word",
     [
         (["plot", "1", "--kind", "curves", "-o", "x.gif"], "ends neither in"),
-        (["plot", "ups", "--kind", "parallel", "-o", "x.png"], "no id of a run"),
-        (["plot", "ups", "--kind", "confusion", "-o", "x.png"], "name their table"),
-        (["plot", "1", "--kind", "lanes", "-o", "x.png", "--source", "t"], "not of a table"),
+        (["plot", "ups", "--kind", "parallel", "-o", "x.png"], "RUN|MODEL: 'ups' is not the id"),
+        (["plot", "ups", "--kind", "confusion", "-o", "x.png"], "--source TABLE"),
+        (["plot", "1", "--kind", "lanes", "-o", "x.png", "--source", "t"], "takes no table"),
         (["plot", "1", "--kind", "pie", "-o", "x.png"], "pie"),
         (["check", "postgresql://"], "unexpected"),
+        (["train", "t", "y", "--types", "[1]"], "is not a JSON object"),
+        (["train", "t", "y", "--search-params", "null"], "is not a JSON object"),
+        (["predict", "m", "t", "-o", "/nowhere/p.csv"], "there is no folder /nowhere"),
+        (["predict", "m", "t", "-o", "/"], "/ exists already"),
+        (["plot", "1", "--kind", "curves", "-o", "/nowhere/p.png"], "there is no folder /nowhere"),
     ],
 )
 def test_wrong_usage_fails_before_the_database_is_opened(arguments: list[str], word: str) -> None:

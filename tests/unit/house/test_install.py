@@ -268,6 +268,16 @@ def test_a_dry_run_of_setup_prints_what_it_would_install(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert f"-m venv {home}\n" in done.stdout
     assert f"{home}/bin/python -m pip install {ROOT}\n" in done.stdout
+    assert "After them the same call prints the other steps" in done.stdout
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--drop-extension"]])
+def test_a_removal_installs_nothing(more: list[str], tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    done = setup("--database", "flowers", "--remove", *more, CEREBRO_HOME=home)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"There is no {home}/bin/cerebro-db" in done.stderr
     assert not home.exists()
 
 
