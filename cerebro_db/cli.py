@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
@@ -42,8 +43,17 @@ def main() -> None:
     except CerebroError as error:
         exit_with_error(str(error))
     except OSError as error:
+        drop_unwritable_output()
         reason = error.strerror or str(error)
         exit_with_error(f"{error.filename}: {reason}" if error.filename else reason)
+
+
+def drop_unwritable_output() -> None:
+    """Drop text that the standard output does not take, or Python would try again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def exit_with_error(message: str) -> NoReturn:

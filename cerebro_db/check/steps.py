@@ -16,6 +16,7 @@ from rich.text import Text
 
 from cerebro_db.check import machine, segments
 from cerebro_db.check.finding import Finding
+from cerebro_db.check.old_runs import check_old_runs
 from cerebro_db.check.segments import describe_machine, describe_software, fetch_row
 from cerebro_db.display.boards import escape_text
 from cerebro_db.driver import get_engine, translate_errors
@@ -216,6 +217,7 @@ STEPS: tuple[tuple[str, bool, Check], ...] = (
     ("trainer", False, _check_trainer),
     ("worker sessions", False, _check_workers),
     ("compiled code", False, machine.check_compilation_cache),
+    ("old runs", False, check_old_runs),
     ("cancels", False, segments.check_cancels),
     ("out of memory", False, machine.check_out_of_memory),
     ("process 1", False, machine.check_first_process),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -242,3 +243,33 @@ def test_where_no_server_runs_its_status_says_so(tmp_path: Path) -> None:
     assert (
         done.returncode == 3 and found["url"] is None and found["data"] == str(tmp_path.resolve())
     )
+
+
+def test_the_check_reminds_of_runs_that_ended_long_ago(
+    trained: dict[str, str], shared_database: Database
+) -> None:
+    """Its remedy frees their disk; the model still predicts."""
+
+    def old_runs() -> list[dict[str, str]]:
+        done = called("check", "--json", "--url", shared_database.superuser_url)
+        assert done.returncode == 0, done.stderr
+        return [step for step in json.loads(done.stdout) if step["step"] == "old runs"]
+
+    with psycopg2.connect(shared_database.superuser_url) as session, session.cursor() as cursor:
+        assert old_runs() == []
+        cursor.execute(
+            "UPDATE cerebro.run_log SET ended_at = ended_at - interval '31 days' WHERE run_id = %s",
+            (trained["run"],),
+        )
+        session.commit()
+        (finding,) = old_runs()
+        assert finding["state"] == "WARN"
+        assert re.search(r"cerebro: 1 with \d+ \wB", finding["told"])
+        statement = re.search(r"SELECT [^;]+;", finding["remedy"])
+        assert statement is not None
+        cursor.execute("SET ROLE cerebro")
+        cursor.execute(statement[0])
+        session.commit()
+    assert old_runs() == []
+    done = called("predict", "ups", "flips", "--json", "--url", trained["url"])
+    assert done.returncode == 0, done.stderr

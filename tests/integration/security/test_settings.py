@@ -107,6 +107,26 @@ def test_a_row_of_a_gone_setting_can_be_removed(administrator: Workbench) -> Non
     assert administrator.rows(ROW, "function_path") == []
 
 
+def test_a_quota_that_limits_nobody_is_stored_with_a_warning(administrator: Workbench) -> None:
+    """Of a name with a mistake, and of a group; the hint about a mistake can be typed."""
+    administrator.rows("CREATE ROLE quota_group")
+    insert = "INSERT INTO cerebro.quota (role, trainers) VALUES (%s, 1)"
+    administrator.rows(insert, "quota_group")
+    group = administrator.connection.notices[-1]
+    assert "role 'quota_group' cannot log in: its quota does not limit the runs of its" in group
+    administrator.rows(insert, "nobody's")
+    unknown = administrator.connection.notices[-1]
+    assert "there is no role 'nobody''s': its quota limits no run" in unknown
+    _, _, statement = unknown.strip().partition("If the name has a mistake: ")
+    administrator.rows(statement)
+    count = len(administrator.connection.notices)
+    administrator.rows(insert, None)
+    administrator.rows(insert, "cerebro")
+    assert len(administrator.connection.notices) == count
+    stored = administrator.rows("SELECT role::text FROM cerebro.quota ORDER BY 1")
+    assert stored == [("cerebro",), ("quota_group",), (None,)]
+
+
 def test_hints_about_settings_can_be_typed(administrator: Workbench) -> None:
     statements = list_changes_of_settings()
     assert len(statements) > 4, "this test finds nothing any more"
