@@ -451,8 +451,9 @@ def _format_arguments(functions: list[list[Declaration]]) -> str:
             lenders.update(dict.fromkeys(lent.values()))
             for argument in form.arguments:
                 if argument.name not in lent:
-                    key = (argument.help, argument.default)
-                    rows.setdefault(argument.name, {}).setdefault(key, []).append((form, argument))
+                    variants = rows.setdefault(argument.name, {})
+                    key = _find_variant(variants, form, argument)
+                    variants.setdefault(key, []).append((form, argument))
     lines = ["| argument | type | default | meaning |", "|---|---|---|---|"]
     for variants in rows.values():
         lines += [_format_row(variant, len(functions)) for variant in variants.values()]
@@ -463,6 +464,21 @@ def _format_arguments(functions: list[list[Declaration]]) -> str:
     if not rows:
         return f"The arguments are those of {links}.\n"
     return f"Arguments that are not listed are those of {links}.\n\n{table}"
+
+
+def _find_variant(
+    variants: dict[tuple[str, str | None], list[tuple[Declaration, Argument]]],
+    form: Declaration,
+    argument: Argument,
+) -> tuple[str, str | None]:
+    """Return the key of the row of an argument: forms of a function share one if the help agrees.
+
+    The default of the first form counts, because forms with an argument of another type have none.
+    """
+    for key, others in variants.items():
+        if key[0] == argument.help and any(other.name == form.name for other, _ in others):
+            return key
+    return argument.help, argument.default
 
 
 def _list_lent(form: Declaration, names: set[str]) -> dict[str, str]:

@@ -44,8 +44,10 @@ def main() -> None:
         exit_with_error(str(error))
     except OSError as error:
         drop_unwritable_output()
-        reason = error.strerror or str(error)
-        exit_with_error(f"{error.filename}: {reason}" if error.filename else reason)
+        message = error.strerror or str(error)
+        if error.filename:
+            message = f"{error.filename}: {message}"
+        exit_with_error(message)
 
 
 def drop_unwritable_output() -> None:

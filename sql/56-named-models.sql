@@ -86,7 +86,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.plan_train(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.plan IS 'What cerebro.train would do with the same arguments: columns and their encodings, rows on either side, configurations, time and disk; nothing is trained or written';
+COMMENT ON FUNCTION cerebro.plan IS 'What cerebro.train would do with the same arguments, as EXPLAIN says it of a query: columns and their encodings, rows on either side, configurations, time and disk; nothing is trained or written';
 
 CREATE OR REPLACE FUNCTION cerebro.deploy(
     -- An own model.
@@ -101,6 +101,13 @@ from cerebro_plpy.api import named_models
 return named_models.deploy(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.deploy IS 'Let a version of an own model predict from now on: best, newest, previous (the one that did so before), or a number; return its number';
+
+CREATE OR REPLACE FUNCTION cerebro.deploy(model text, version integer) RETURNS integer
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import named_models
+return named_models.deploy(plpy, GD, *args)
+$$;
+COMMENT ON FUNCTION cerebro.deploy IS 'Let a version of an own model predict from now on, by its number; return that';
 
 CREATE OR REPLACE FUNCTION cerebro.register(
     -- Name of the model. An existing model gets a version more.

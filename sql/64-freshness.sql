@@ -26,6 +26,13 @@ return freshness.verify(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro.verify IS 'Train a version of an own model once more, from what was kept of its run, and say whether the same bits come out, or what has changed since; nothing of it stays';
 
+CREATE OR REPLACE FUNCTION cerebro.verify(model text, version integer) RETURNS TABLE (what text, ok boolean, detail text)
+LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import freshness
+return freshness.verify(plpy, GD, *args)
+$$;
+COMMENT ON FUNCTION cerebro.verify IS 'Train a version of an own model once more, by its number, and say whether the same bits come out';
+
 CREATE OR REPLACE FUNCTION cerebro.refresh(
     -- An own model. The version that predicts is trained on.
     model text,

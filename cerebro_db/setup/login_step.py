@@ -124,7 +124,9 @@ def _plan_change(
         change_files(target.address, files, texts, probes, target.database)
 
     paths = " and ".join(str(file.path) for file in changes)
-    backup = "with a backup beside" if len(changes) == 1 else "each with a backup beside"
+    backup = "with a backup beside"
+    if len(changes) > 1:
+        backup = f"each {backup}"
     return Step(
         name=NAME,
         summary=f"{paths}, {backup}",
@@ -139,9 +141,11 @@ def _describe_change(file: LoginFile, text: str) -> str:
     entries = read_hba(text) if is_hba else read_ident(text)
     if not entries:
         return f"remove the block of cerebro-db from {file.path}"
-    place = "above its first line that begins with local" if is_hba else "at its end"
+    place = "at its end"
     if BEGIN in file.text:
         place = "instead of its block of cerebro-db"
+    elif is_hba:
+        place = "above its first line that begins with local"
     return f"{file.path}, {place}:\n{format_block(entries).rstrip()}"
 
 

@@ -17,7 +17,7 @@ def drift(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list
 
 
 @report_errors
-def verify(plpy: Any, gd: Globals, model: str | None, version: str | None) -> list[Row]:
+def verify(plpy: Any, gd: Globals, model: str | None, version: str | int | None) -> list[Row]:
     """Train a version again; return the findings of the comparison."""
     from cerebro_plpy.operations.models import reproduce
 

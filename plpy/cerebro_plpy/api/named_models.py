@@ -45,7 +45,7 @@ def plan_train(plpy: Any, gd: Globals, *arguments: Any) -> list[Row]:
 
 
 @report_errors
-def deploy(plpy: Any, gd: Globals, model: str | None, version: str | None) -> int:
+def deploy(plpy: Any, gd: Globals, model: str | None, version: str | int | None) -> int:
     """Deploy a version of a model; return its number."""
     from cerebro_plpy.operations.models import deployment
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -69,3 +70,26 @@ def test_removal_leaves_debians_files(machine: DockerContainer) -> None:
     assert status == 0, output
     text = "grep cerebro /etc/postgresql/15/main/pg_hba.conf /etc/postgresql/15/main/pg_ident.conf"
     assert ran(machine, ["sh", "-c", text]) == (1, "")
+
+
+def test_the_commands_of_the_page_remove_the_rest(machine: DockerContainer) -> None:
+    page = (ROOT / "docs" / "reference" / "operations.md").read_text()
+    _, _, section = page.partition("\n## Removing it\n")
+    section, _, _ = section.partition("\n## ")
+    commands = re.findall(r"^\| .* \| `(rm .*)` \|$", section, re.MULTILINE)
+    assert len(commands) == 5, "this test finds nothing any more"
+    (language,) = re.findall(r"`(DROP EXTENSION plpython3u;)`", section)
+    session = ["psql", "--no-psqlrc", "flowers", "-c", language]
+    assert ran(machine, session, user="postgres")[0] == 0
+    for command in commands:
+        assert ran(machine, ["bash", "-c", command]) == (0, ""), command
+    assert ran(machine, ["apt-get", "remove", "-y", "postgresql-plpython3-15"])[0] == 0
+    places = "/etc /opt /usr /var/lib/postgresql"
+    search = f"find {places} -iname '*cerebro*' -not -path '*/base/*'"
+    assert ran(machine, ["sh", "-c", search]) == (0, "")
+
+
+def test_a_removal_of_nothing_installs_nothing(machine: DockerContainer) -> None:
+    """After the environment is gone, or on a machine that never had it."""
+    assert ran(machine, [*SETUP[:3], "--remove"]) == (1, "")
+    assert ran(machine, ["test", "-e", "/opt/cerebro"])[0] == 1

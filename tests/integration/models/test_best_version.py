@@ -1,4 +1,4 @@
-"""The version that `cerebro.deploy(model, 'best')` chooses."""
+"""The version that `cerebro.deploy` chooses: the best one, or one by its number."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from itertools import count
 from typing import NamedTuple
 
+import psycopg2
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from workbench import Workbench
@@ -59,3 +61,17 @@ def test_equal_values_are_decided_by_the_loss_and_then_by_the_size(
 
     best = min(range(1, len(versions) + 1), key=rank)
     assert bench.value("SELECT cerebro.deploy(%s, 'best')", name) == best
+
+
+def test_a_version_is_named_by_a_number_or_its_text(bench: Workbench) -> None:
+    name = next(NAMES)
+    bench.rows("INSERT INTO cerebro.model_log (model, split, split_seed) VALUES (%s, 'x', 1)", name)
+    for number in (1, 2):
+        bench.rows(LOG, name, number, "accuracy", 0.5, 1, 0.1)
+    for version in (2, "1", "2"):
+        assert bench.value("SELECT cerebro.deploy(%s, %s)", name, version) == int(version)
+    words = f"'3'; expected one of best, newest, previous, or the number of a version of '{name}'"
+    for call in ("SELECT cerebro.deploy(%s, %s)", "SELECT * FROM cerebro.verify(%s, %s)"):
+        for version in (3, "3"):
+            with pytest.raises(psycopg2.errors.InvalidParameterValue, match=words):
+                bench.rows(call, name, version)

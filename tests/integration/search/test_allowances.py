@@ -201,7 +201,12 @@ def test_less_is_planned_where_less_may_be_used(bench: Workbench) -> None:
         (
             "search => 'asha', search_params => '{\"max_cpu\": 3}'",
             "22023",
-            "an argument of its own here",
+            "max_cpu => '3 seconds', search_params => '{}'",
+        ),
+        (
+            "search => 'asha', search_params => '{\"max_cpu\": \"5 minutes\"}'",
+            "22023",
+            "max_cpu => '5 minutes', search_params => '{}'",
         ),
     ],
 )

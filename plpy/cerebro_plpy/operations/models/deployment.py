@@ -14,7 +14,7 @@ from cerebro_plpy.tables.models import model_grants
 VERSION_WORDS = ("best", "newest", "previous")
 
 
-def deploy(db: Database, model: str | None, version: str | None) -> int:
+def deploy(db: Database, model: str | None, version: str | int | None) -> int:
     """Let a version predict from the caller's commit on; return its number."""
     entry = find_own_model(db, "deploy", model)
     if version is None:
@@ -62,7 +62,7 @@ def find_own_model(db: Database, module: str, model: str | None) -> Row:
     return rows[0]
 
 
-def resolve_version(module: str, model: str | None, version: str, entry: Row) -> int:
+def resolve_version(module: str, model: str | None, version: str | int, entry: Row) -> int:
     """Return the number of a version.
 
     Args:
@@ -72,7 +72,7 @@ def resolve_version(module: str, model: str | None, version: str, entry: Row) ->
     Raises:
         InvalidParameter: the model has no such version.
     """
-    word = version.strip().lower()
+    word = str(version).strip().lower()
     hint = "SELECT version, value FROM cerebro.model_version;"
     if word in VERSION_WORDS:
         number = entry[word]
@@ -87,7 +87,7 @@ def resolve_version(module: str, model: str | None, version: str, entry: Row) ->
         numbers = ", ".join(map(str, entry["versions"]))
         raise InvalidParameter(
             f"{module} error: version is {word!r}; expected one of {', '.join(VERSION_WORDS)}, or "
-            f"a number of {numbers}.",
+            f"the number of a version of {model!r}: {numbers}.",
             hint=hint,
         )
     return int(word)

@@ -104,7 +104,7 @@ class PackedRows(NamedTuple):
     data: PackedData
 
 
-def verify(db: Database, gd: Globals, model: str | None, version: str | None) -> list[Row]:
+def verify(db: Database, gd: Globals, model: str | None, version: str | int | None) -> list[Row]:
     """Train a version again and report the differences.
 
     Args:
