@@ -55,8 +55,9 @@ def write_frame(engine: sa.Engine, frame: Frame, table: str) -> None:
 
     Raises:
         DuplicateTable: the table exists and was not written from a frame.
-        InvalidParameter: a name of a column is missing or occurs twice, or the values of a column
-            have different types or a type that the database does not support.
+        InvalidParameter: the table is not named as in SQL, a name of a column is missing or occurs
+            twice, or the values of a column have different types or a type that the database does
+            not support.
     """
     columns = {name: _read_column(frame, name) for name in frame.columns}
     for name in columns:
@@ -72,7 +73,7 @@ def write_frame(engine: sa.Engine, frame: Frame, table: str) -> None:
         )
     sql_columns = [sa.Column(name, _choose_type(name, values)) for name, values in columns.items()]
     with translate_errors(), engine.begin() as connection:
-        *schema, table_name = connection.execute(sa.select(sa.func.parse_ident(table))).scalar_one()
+        *schema, table_name = _parse_name(connection, table)
         new_table = sa.Table(
             table_name,
             sa.MetaData(),
@@ -84,6 +85,21 @@ def write_frame(engine: sa.Engine, frame: Frame, table: str) -> None:
             new_table.drop(connection)
         new_table.create(connection)
         _insert(connection, new_table, columns)
+
+
+def _parse_name(connection: sa.Connection, table: str) -> Sequence[str]:
+    """Return the parts of a name in SQL."""
+    try:
+        parts: Sequence[str] = connection.execute(
+            sa.select(sa.func.parse_ident(table))
+        ).scalar_one()
+    except sa.exc.DataError as error:
+        quoted = '"{}"'.format(table.replace('"', '""'))
+        raise InvalidParameter(
+            f"the table is called {table!r}; expected a name as in SQL",
+            hint=f"Put a name with spaces, capitals or other signs in double quotes: '{quoted}'",
+        ) from error
+    return parts
 
 
 def _read_column(frame: Frame, name: str) -> Sequence[Any]:

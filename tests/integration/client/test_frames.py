@@ -132,6 +132,18 @@ def test_what_no_table_holds_is_refused(
         session.rows("refused")
 
 
+@pytest.mark.parametrize("name", ["wine rows", "Body Mass (g)", 'a "b"'])
+def test_a_name_that_needs_quotes_is_written_in_the_hint(
+    session: cerebro_db.Session, name: str
+) -> None:
+    frame = pandas.DataFrame({"x": [1]})
+    with pytest.raises(errors.InvalidParameter, match="expected a name as in SQL") as refused:
+        session.write_frame(frame, name)
+    _, quoted = str(refused.value.hint).split(": ")
+    session.write_frame(frame, quoted[1:-1])
+    assert session.rows(quoted[1:-1]) == [{"x": 1}]
+
+
 def test_only_what_was_a_frame_is_replaced(session: cerebro_db.Session) -> None:
     with session.engine.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE own AS SELECT 1 AS x")
