@@ -46,6 +46,8 @@ OF_PLANS = {
         "a target of a final metric"
     ),
     "Write {} => {}, search_params => {}.": "a limit among the parameters of a search",
+    "Write {} => 1 or a larger number.": "no configurations",
+    "For example {} => '10 minutes'.": "a negative budget",
 }
 """Templates of hints, each with a case of tests/integration/models/test_hints.py that has it."""
 _HELPER = re.compile(r"_?suggest|_?write$|_?write_types$|hint$")

@@ -99,7 +99,8 @@ def check_positive(module: str, name: str, value: int | None) -> None:
     """Refuse a number that is not positive, unless it is NULL."""
     if value is not None and value < 1:
         raise InvalidParameter(
-            f"{module} error: {name} is {value}; expected a positive whole number or NULL."
+            f"{module} error: {name} is {value}; expected a positive whole number or NULL.",
+            hint=f"Write {name} => 1 or a larger number.",
         )
 
 
@@ -125,6 +126,7 @@ def read_seconds(db: Database, module: str, name: str, interval: str | None) -> 
     seconds = float(db.value(sql("read.seconds"), interval))
     if seconds < 0:
         raise InvalidParameter(
-            f"{module} error: {name} is {interval!r}; expected an interval that is not negative."
+            f"{module} error: {name} is {interval!r}; expected an interval that is not negative.",
+            hint=f"For example {name} => '10 minutes'.",
         )
     return min(seconds, MAX_SECONDS)

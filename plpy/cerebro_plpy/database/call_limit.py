@@ -16,7 +16,7 @@ class CallLimit:
         self._seconds = 0.0  # 0 without a limit
         self._setting = "0"
         self.background: str | None = None  # the argument with which another session works
-        self.run_id: int | None = None  # of the run that the call has begun
+        self.run_id: int | None = None  # of the run that the call has begun and leaves behind
 
     def begin(self, began: float, seconds: float, setting: str) -> None:
         """Measure from when a statement began; `setting` is the limit as the caller has set it."""

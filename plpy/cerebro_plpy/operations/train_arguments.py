@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy import limits
 from cerebro_plpy.configs.json_arguments import read_lists
 from cerebro_plpy.configs.params import frameworks
-from cerebro_plpy.configs.params.keras_names import near_matches
+from cerebro_plpy.configs.params.keras_names import guess_match
 from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.configs.search_space.search_rules import PBT, SearchRule
 from cerebro_plpy.configs.templates.candidates import check_space
@@ -241,6 +241,6 @@ def resolve_metric(module: str, task: str, name: str | None) -> str:
     if name is not None and name not in metrics:
         raise InvalidParameter(
             f"{module} error: metric is {name!r}; expected one of {', '.join(metrics)} for {task}.",
-            hint=near_matches(name, metrics),
+            hint=guess_match(name, metrics),
         )
     return name or next(iter(metrics))

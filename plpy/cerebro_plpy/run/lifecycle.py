@@ -217,7 +217,8 @@ def log_run(
         elif not log.resume(os.getpid()):  # nothing later would be logged
             raise hidden_run(log.run_id)
         db.info(messages.describe_start(log.run_id, request))
-        db.call_limit.run_id = log.run_id
+        if not request.is_quiet:  # nothing of a quiet run can be resumed
+            db.call_limit.run_id = log.run_id
         on_logged(log.run_id)
         _make_state_tables(context, log, request, interrupted)
         yield

@@ -85,10 +85,13 @@ def test_functions_of_the_other_schema(session: Workbench) -> None:
     assert "cerebro.submit(" in session.value("SELECT cerebro.help('cerebro.submit')")
     assert "Example:" in session.value("SELECT cerebro.help('cerebro.submit', 'usage')")
     assert "madlib_predict, madlib_keras_predict" in session.value("SELECT cerebro.help()")
+    assert session.value("SELECT cerebro.help('submit')") == session.value(
+        "SELECT cerebro.help('cerebro.submit')"
+    )
     with pytest.raises(
-        psycopg2.errors.UndefinedObject, match="there is no help for a function 'submit'"
+        psycopg2.errors.UndefinedObject, match="there is no help for a function 'submt'"
     ):
-        session.rows("SELECT cerebro.help('submit')")
+        session.rows("SELECT cerebro.help('submt')")
 
 
 def test_help_does_not_hide_the_functions(session: Workbench, explained: list[str]) -> None:

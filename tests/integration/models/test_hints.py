@@ -6,6 +6,7 @@ Each case is a call that fails. What its hint says is found in the hint's own te
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from followed_hints import Call, error_of, follow, read_hint, read_statements
@@ -133,6 +134,8 @@ REFUSED_PLANS: dict[str, tuple[str, Call]] = {
     "an interval among the parameters of a search": (
         "22023", plan(search="'asha'", search_params="'{\"max_cpu\": \"1 hour\", \"eta\": 3}'")
     ),
+    "no configurations": ("22023", plan(configs="0")),
+    "a negative budget": ("22023", plan(budget="'-1 s'")),
 }  # fmt: skip
 """Calls with the SQLSTATE of their errors; all plans, which cost the least."""
 
@@ -314,3 +317,75 @@ WRONG_PACKING = {
 def test_the_columns_of_a_packed_table_are_written(shop: Workbench, case: str) -> None:
     call = Call("training_preprocessor_dl", {**PACKED, **WRONG_PACKING[case]})
     assert all(follow(shop, call, "DROP TABLE IF EXISTS products_packed, products_packed_summary"))
+
+
+def test_another_role_without_such_a_model_is_a_role(trained: Workbench) -> None:
+    """A role may be called like a word of the sentence."""
+    error = error_of(trained, call_of_model("cerebro.predict", owner="'nobody'"))
+    assert error is not None and error.pgcode == "42704"
+    assert "role 'nobody' has no model" in str(error)
+
+
+def test_a_misspelt_word_is_not_listed_twice(shop: Workbench) -> None:
+    """The message lists the words already; the hint says more, or nothing."""
+    error = error_of(shop, plan(metric="'f2'"))
+    assert error is not None and "expected one of accuracy" in str(error)
+    assert error.diag.message_hint is None
+    error = error_of(shop, plan(metric="'log_los'"))
+    assert error is not None and error.diag.message_hint == "Did you mean log_loss?"
+
+
+@pytest.mark.long
+def test_a_budget_in_which_nothing_was_trained_is_made_longer(shop: Workbench) -> None:
+    call = plan(models="'{transformer}'", columns="'lot, width'", budget="'3 s'", model="'slow'")
+    call = call._replace(function="cerebro.train")
+    template = "Networks are compiled first. A call with budget => '{} seconds' has more time."
+    read_hint(error_of(shop, call), template)
+    assert all(follow(shop, call))
+
+
+def test_a_short_budget_begins_with_small_networks(shop: Workbench) -> None:
+    query = (
+        "SELECT what FROM cerebro.plan('products', 'sold', columns => 'lot, width', configs => 3, "
+        "seed => 1, budget => %s) WHERE section = 'configuration' ORDER BY name"
+    )
+    short = [row[0] for row in shop.rows(query, "20 s")]
+    assert short == [row[0] for row in shop.rows(query, "60 s")][::-1]
+    assert short[0] == "linear: usual values"
+
+
+def test_a_plan_fits_a_terminal(shop: Workbench) -> None:
+    """Values that do not fit are counted; `data` has all of them."""
+    query = (
+        "SELECT what, data FROM cerebro.plan('products', 'sold', columns => 'lot, width', "
+        "configs => 12, seed => 1) WHERE section = 'configuration'"
+    )
+    rows = shop.rows(query)
+    assert len(rows) == 12 and all(len(what) <= 55 for what, _ in rows)
+    assert any(re.search(r", and \d+ more$", what) for what, _ in rows)
+    for what, data in rows:
+        template, _, values = re.sub(r", and \d+ more$", "", what).partition(": ")
+        for text in values.split(", ") if values != "usual values" else ():
+            name, _, value = text.partition(" ")
+            assert str(data[name]) == value, f"{template}: {text}"
+
+
+@pytest.mark.parametrize(
+    ("call", "message", "works"),
+    [
+        (plan(budgets="'1 s'"), "function cerebro.plan(source => unknown", plan()),
+        (plan(models="'linear'"), 'malformed array literal: "linear"', plan()),
+        (
+            Call("cerebro.predict_rows", {"model": f"'{MODEL}'", "row_type": "'products'"}),
+            "could not determine polymorphic type",
+            Call("cerebro.predict_rows", {"model": f"'{MODEL}'", "row_type": "NULL::products"}),
+        ),
+    ],
+)
+def test_errors_of_postgresql_are_those_of_the_page(
+    trained: Workbench, call: Call, message: str, works: Call
+) -> None:
+    """docs/reference/troubleshooting.md says what to do, which no hint of ours can."""
+    error = error_of(trained, call)
+    assert error is not None and message in str(error)
+    assert trained.rows(str(works))

@@ -46,6 +46,7 @@ def test_the_same_rows_are_trained_on_longer(session: Workbench, run_id: int) ->
     """The loss over the same rows falls, and the better version predicts."""
     assert not session.rows(f"{REFRESH})", MODEL)
     told = "".join(session.messages())
+    assert "nothing to do: " in told
     call = re.search(r"To train longer on them: (SELECT .*;)", told)
     assert call is not None
     session.rows(call[1])
@@ -147,3 +148,17 @@ def test_a_model_that_is_dropped_meanwhile_is_not_made_again(
         person.rows("SELECT cerebro.drop_model(%s)", MODEL)
         refreshed.result()
     assert not session.rows(VERSIONS, MODEL)
+
+
+def test_a_verification_that_took_too_long_is_called_again(session: Workbench) -> None:
+    """Its run is removed, so that the hint does not resume it, whenever the timeout came."""
+    session.messages()
+    seconds = 0.0
+    while not any("It is removed from the log" in message for message in session.messages()):
+        seconds += 0.4
+        session.rows(f"SET statement_timeout = '{seconds * 1000:.0f}ms'")
+        error = refused(session, "SELECT cerebro.verify(%s)", MODEL, code="57014")
+        (statement,) = read_statements(
+            error, "statement_timeout is {}. SET statement_timeout = 0; then call again."
+        )
+        session.rows(statement)

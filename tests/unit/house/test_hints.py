@@ -60,3 +60,28 @@ def test_each_hint_that_can_be_typed_is_followed_by_a_test() -> None:
 )
 def test_a_template_matches_its_hints(template: str, hint: str, expected: bool) -> None:
     assert matches(template, hint) == expected
+
+
+def lists_choices_twice(node: ast.Raise) -> bool:
+    """Return whether an error lists choices in its message, and again in its hint."""
+    if not isinstance(node.exc, ast.Call) or not node.exc.args:
+        return False
+    message = ast.unparse(node.exc.args[0])
+    hints = [keyword.value for keyword in node.exc.keywords if keyword.arg == "hint"]
+    return "expected" in message and any(
+        isinstance(call, ast.Call)
+        and ast.unparse(call.func) == "near_matches"
+        and f".join({ast.unparse(call.args[1])})" in message
+        for hint in hints
+        for call in ast.walk(hint)
+    )
+
+
+def test_no_error_lists_the_same_choices_twice() -> None:
+    twice = "raise Error(f\"a is {a}; expected {', '.join(b)}.\", hint=near_matches(a, b))"
+    (example,) = ast.parse(twice).body
+    assert isinstance(example, ast.Raise) and lists_choices_twice(example)
+    for path in (ROOT / "plpy" / "cerebro_plpy").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Raise):
+                assert not lists_choices_twice(node), f"{path}:{node.lineno}: guess_match"

@@ -23,6 +23,9 @@ OF_POSTGRESQL = {
     "permission denied for table setting",
     "function madlib_fit_multiple_model(…) does not exist",
     "function cerebro.train(character varying, …) does not exist",
+    "function cerebro.train(unknown, unknown, …) does not exist",
+    'malformed array literal: "linear"',
+    "could not determine polymorphic type …",
     "canceling statement due to statement timeout",
 }
 SQLSTATES_OF_POSTGRESQL = {"42883"}

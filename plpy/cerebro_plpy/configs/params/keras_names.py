@@ -188,13 +188,23 @@ def find_metric(name: str) -> str | None:
 
 def near_matches(name: str, choices: Iterable[str]) -> str:
     """Return a hint with the similar choices, or with all choices."""
+    names = sorted(choices)
+    return guess_match(name, names) or f"Known are: {', '.join(names)}."
+
+
+def guess_match(name: str, choices: Iterable[str]) -> str | None:
+    """Return a hint with the similar choices, for a message that lists all of them.
+
+    >>> guess_match("acuracy", ["accuracy", "brier"]), guess_match("f2", ["accuracy", "auc"])
+    ('Did you mean accuracy?', None)
+    """
     import difflib  # of no use to a call that goes well
 
     by_lower_case = {choice.lower(): choice for choice in choices}
     close = difflib.get_close_matches(name.lower(), by_lower_case, n=3)
-    if close:
-        return "Did you mean " + " or ".join(by_lower_case[match] for match in close) + "?"
-    return "Known are: " + ", ".join(sorted(by_lower_case.values())) + "."
+    if not close:
+        return None
+    return "Did you mean " + " or ".join(by_lower_case[match] for match in close) + "?"
 
 
 # Layers that do not change the last dimension of their input.

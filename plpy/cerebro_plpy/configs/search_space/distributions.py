@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Union
 
-from cerebro_plpy.configs.params.keras_names import near_matches
+from cerebro_plpy.configs.params.keras_names import guess_match
 from cerebro_plpy.configs.params.literals import to_finite_number
 from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import BIGINT
@@ -100,7 +100,7 @@ def _read_range(name: str, values: Sequence[object], is_integer: bool) -> Range:
     if distribution not in DISTRIBUTIONS:
         raise InvalidParameter(
             f"DL: Please choose a valid distribution type for '{name}': {list(DISTRIBUTIONS)}",
-            hint=near_matches(distribution, DISTRIBUTIONS),
+            hint=guess_match(distribution, DISTRIBUTIONS),
         )
     if low is None or high is None or not low < high:
         raise _bad_bounds(name, values, "two numbers, the lower one first")

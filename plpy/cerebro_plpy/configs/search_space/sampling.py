@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from cerebro_plpy.configs.json_arguments import JsonObject
 from cerebro_plpy.configs.params.custom_functions import Functions
-from cerebro_plpy.configs.params.keras_names import near_matches
+from cerebro_plpy.configs.params.keras_names import guess_match
 from cerebro_plpy.configs.prior_trials import read_runs
 from cerebro_plpy.configs.search_space.grid import MAX_ROWS
 from cerebro_plpy.configs.search_space.space import Space, make_space
@@ -64,7 +64,7 @@ def read_sampling(module: str, values: JsonObject, sampler: str) -> Sampling:
         raise InvalidParameter(
             f"{module} error: sampler in search_params is {sampler!r:.80}; expected one of "
             f"{', '.join(SAMPLERS)}.",
-            hint=near_matches(str(sampler), SAMPLERS),
+            hint=guess_match(str(sampler), SAMPLERS),
         )
     if type(configs) is not int or not 1 <= configs <= MAX_ROWS:
         raise InvalidParameter(
@@ -93,7 +93,7 @@ def check_space(module: str, value: object) -> JsonObject:
         if key not in keys:
             raise InvalidParameter(
                 f"{module} error: space has {key!r}; expected {', '.join(keys)}.",
-                hint=near_matches(key, keys),
+                hint=guess_match(key, keys),
             )
         kind: type = dict
         expected = "object"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cerebro_plpy.configs.json_arguments import JsonObject, read_lists
-from cerebro_plpy.configs.params.keras_names import near_matches
+from cerebro_plpy.configs.params.keras_names import guess_match
 from cerebro_plpy.configs.search_space import sampling
 from cerebro_plpy.configs.search_space.sampling import (
     CMAES,
@@ -102,7 +102,7 @@ def read_search_rule(
         raise InvalidParameter(
             f"{module} error: search is {name!r}; expected one of "
             f"{', '.join((*samplers, *PARAMETERS))}.",
-            hint=near_matches(name, (*samplers, *PARAMETERS)),
+            hint=guess_match(name, (*samplers, *PARAMETERS)),
         )
     values: Any = {} if text is None else read_lists("search_params", text)
     if not isinstance(values, dict):
@@ -253,7 +253,7 @@ def _pop_template_sampling(module: str, name: str, values: dict[str, Any]) -> Sa
         raise InvalidParameter(
             f"{module} error: sampler in search_params is {sampler!r:.80}; expected one of "
             f"{', '.join(SAMPLERS)}.",
-            hint=near_matches(str(sampler), SAMPLERS),
+            hint=guess_match(str(sampler), SAMPLERS),
         )
     result = Sampling(sampler, {}, 0)
     check_sampler(module, name, result)
@@ -285,7 +285,7 @@ def _check_parameters(
             raise InvalidParameter(
                 f"{module} error: search_params has {key!r}, which {name!r} does not know; expected"
                 f" {', '.join((*defaults, TARGET))}.",
-                hint=near_matches(key, (*defaults, TARGET)),
+                hint=guess_match(key, (*defaults, TARGET)),
             )
         if type(value) is not int or value < MINIMA[key]:
             raise _invalid(module, key, value, f"a whole number, at least {MINIMA[key]}")

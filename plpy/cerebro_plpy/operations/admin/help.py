@@ -73,6 +73,8 @@ def explain(page: str, function: str | None, message: str | None) -> str:
         sentences = {section.names: section.sentence for section in sections.values()}
         lines = [f"{', '.join(names)}\n    {sentence}" for names, sentence in sentences.items()]
         return "\n".join((*lines, "", "More of one: SELECT cerebro.help('name', 'usage');"))
+    if function not in sections and f"cerebro.{function}" in sections:
+        function = f"cerebro.{function}"
     if function not in sections:
         raise UndefinedObject(
             f"there is no help for a function '{function}'", hint=near_matches(function, sections)

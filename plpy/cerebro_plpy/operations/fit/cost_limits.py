@@ -50,7 +50,8 @@ def make_cost_limits(
     for name, value in (("max_cpu", max_cpu), ("max_cost", max_cost)):
         if value is not None and not 0 < value < math.inf:
             raise InvalidParameter(
-                f"{module} error: {name} is {value:g}; expected more than 0, or NULL."
+                f"{module} error: {name} is {value:g}; expected more than 0, or NULL.",
+                hint=f"Leave {name} out for a run without this limit.",
             )
     prices = read_prices(settings)
     if max_cost is not None and prices is None:

@@ -14,7 +14,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.architecture.model_shapes import have_same_sizes
-from cerebro_plpy.configs.params.keras_names import near_matches
+from cerebro_plpy.configs.params.keras_names import guess_match
 from cerebro_plpy.configs.templates.candidates import (
     SearchGoal,
     check_space,
@@ -166,7 +166,7 @@ def _find_templates(module: str, run: TemplateRun, names: object) -> list[Templa
             raise InvalidParameter(
                 f"{module} error: {MODELS} of the space names {name!r}; expected templates that "
                 f"are for the columns of the run: {', '.join(run.templates)}.",
-                hint=near_matches(name, run.templates),
+                hint=guess_match(name, run.templates),
             )
     return [run.templates[name] for name in dict.fromkeys(names)]
 

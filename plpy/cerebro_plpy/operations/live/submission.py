@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from cerebro_plpy.configs.json_arguments import read_json
-from cerebro_plpy.configs.params.keras_names import near_matches
+from cerebro_plpy.configs.params.keras_names import guess_match
 from cerebro_plpy.configs.run_spec import FitArguments
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
@@ -75,7 +75,7 @@ def submit(db: Database, gd: Globals, call: str | None, text: str | None) -> int
     if name not in CALLS:
         raise InvalidParameter(
             f"{MODULE} error: call is {call!r:.80}; expected one of {', '.join(CALLS)}.",
-            hint=near_matches(call, CALLS),
+            hint=guess_match(call, CALLS),
         )
     values = _read_values(db, name, _parse_arguments(text)).values()
     kind = CALLS[name]
@@ -131,7 +131,7 @@ def _read_values(db: Database, call: str, named_values: JsonObject) -> Row:
             raise InvalidParameter(
                 f"{MODULE} error: arguments has {name!r}, which {call} does not know; expected "
                 f"{', '.join(names)}.",
-                hint=near_matches(name, names),
+                hint=guess_match(name, names),
             )
     columns = []
     expressions = []

@@ -15,9 +15,9 @@ MORE_EPOCHS = 20
 def report_nothing_newer(db: Database, source: Relation, model: str | None, condition: str) -> None:
     """Give a notice that no rows fulfil the condition on new rows."""
     db.notice(
-        f"{source.spelling} has no rows with {condition}, up to which the newest version of model "
-        f"{model!r} has read it. Rows that were entered later with smaller values count without "
-        f"since: {_format_call(model)} To train longer on the same rows: "
+        f"nothing to do: {source.spelling} has no rows with {condition}, up to which the newest "
+        f"version of model {model!r} has read it. Rows that were entered later with smaller values "
+        f"count without since: {_format_call(model)} To train longer on the same rows: "
         f"{_format_call(model, MORE_EPOCHS)}"
     )
 
@@ -25,8 +25,8 @@ def report_nothing_newer(db: Database, source: Relation, model: str | None, cond
 def report_same_rows(db: Database, source: Relation, model: str | None) -> None:
     """Give a notice that a version was trained on the rows that a source has now."""
     db.notice(
-        f"{source.spelling} has the rows that a version of model {model!r} was trained on. To "
-        f"train longer on them: {_format_call(model, MORE_EPOCHS)}"
+        f"nothing to do: {source.spelling} has the rows that a version of model {model!r} was "
+        f"trained on. To train longer on them: {_format_call(model, MORE_EPOCHS)}"
     )
 
 

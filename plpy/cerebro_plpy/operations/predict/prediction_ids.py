@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from cerebro_plpy.database.catalog import Catalog
@@ -20,13 +19,13 @@ from cerebro_plpy.preprocessing.values.families import BOOLEAN, CITEXT, TEXT
 NO_ID = Expression("NULL::text")
 ONE_TEXT_FAMILIES = ("integer", "numeric", TEXT, CITEXT, BOOLEAN)
 """Families of types whose values have the same text under all settings."""
-_CALLED_ID = re.compile(r"(?:^|[^a-z])(?:id|uid|uuid|key|no|nr|num|number)$|I[dD]$", re.ASCII)
 
 
 def choose_id_columns(catalog: Catalog, source: RawSource, text: str | None) -> Names:
     """Return the columns that identify rows: those of a call, else those of the primary key.
 
-    A NOTICE suggests columns for a table without a key.
+    A NOTICE says for a table without a key what to do. It suggests columns only if an index
+    guarantees that they identify rows: a join by others would repeat rows.
 
     Args:
         text: the argument id_col.
@@ -45,21 +44,16 @@ def choose_id_columns(catalog: Catalog, source: RawSource, text: str | None) -> 
             return columns
         if readable.issuperset(columns):
             suggested = columns
-    suggested = suggested or _guess_id(source)
-    way = "name the columns that identify a row by id_col, or call cerebro.predict_rows"
+    way = "name the columns that identify a row by id_col"
     if suggested:
         argument = quote_text(spell_names(suggested))
         way = f"name the columns that identify a row, such as id_col => {argument}"
+    elif catalog.module == "predict":
+        way = f"cerebro.predict_rows returns the rows themselves; or {way}"
     catalog.db.notice(
         f"{catalog.module}: {source.table.spelling} has no primary key, so id is NULL: {way}"
     )
     return ()
-
-
-def _guess_id(source: RawSource) -> Names:
-    """Return the first column whose name ends like that of an id."""
-    names = [column.name for column in source.columns if column.readable]
-    return tuple(name for name in names if _CALLED_ID.search(name))[:1]
 
 
 def make_id_text(db: Database, source: RawSource, columns: Sequence[str]) -> Expression:

@@ -57,6 +57,8 @@ from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST
 from cerebro_plpy.trainer_client import settings
 from cerebro_plpy.trainer_client.process import host_resources
 
+VALUES_WIDTH = 55
+"""The most characters of the values of a configuration in a plan, which has all of them in data."""
 STATE_BYTES = 12
 """Bytes of a state for each weight: the weight, and two numbers of the optimizer."""
 
@@ -130,12 +132,29 @@ def estimate_plan(db: Database, planned: PlannedTraining) -> RunPlan:
 
 
 def describe_values(proposal: Proposal, table: RawTable) -> str:
-    """Return the template of a configuration, and its values that are not the usual ones."""
+    """Return the template of a configuration, and the first of its values that are not usual."""
     template = proposal.template
     usual = template.params(table.target.head, table.rows, {})
     unusual = select_unusual(proposal.params, usual)
-    values = ", ".join(f"{name} {value}" for name, value in unusual.items())
-    return f"{template.name}: {values or 'usual values'}"
+    return shorten_values(template.name, [f"{name} {value}" for name, value in unusual.items()])
+
+
+def shorten_values(template: str, values: Sequence[str]) -> str:
+    """Return a template with as many of its values as fit, and the number of the others.
+
+    >>> shorten_values("linear", [])
+    'linear: usual values'
+    >>> shorten_values("realmlp", ["lr 0.04", "width 128"])
+    'realmlp: lr 0.04, width 128'
+    >>> shorten_values("realmlp", ["lr 0.04", *["weight_decay 0.02"] * 4])
+    'realmlp: lr 0.04, weight_decay 0.02, and 3 more'
+    """
+    text = f"{template}: {', '.join(values) or 'usual values'}"
+    count = len(values)
+    while len(text) > VALUES_WIDTH and count > 1:
+        count -= 1
+        text = f"{template}: {', '.join(values[:count])}, and {len(values) - count} more"
+    return text
 
 
 def format_internals(plan: RunPlan, prices: Prices | None) -> Mapping[str, Any]:

@@ -78,6 +78,8 @@ from cerebro_plpy.trainer_client.process import host_resources
 CORE_SAMPLE_SECONDS = 0.1
 """Duration of the measurement of a core's share."""
 MIN_CORE_SHARE = 0.05
+SHORT_BUDGET = 30
+"""Seconds in which large networks might not even be compiled, so that small ones come first."""
 DEFAULT_PICKS = 5
 """Picks of an ensemble if the call does not set them."""
 MAX_ENSEMBLE_ROWS = 100_000
@@ -288,7 +290,9 @@ def _add_groups(request: TrainRequest, reader: Reader, table: RawTable) -> RawTa
 
 
 def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, ...]:
-    """Return the templates to try on a table.
+    """Return the templates to try on a table, in their order.
+
+    Without `models`, a short budget begins with those that compile in the least time.
 
     Raises:
         InvalidParameter: a template that the call names does not fit the table.
@@ -296,7 +300,10 @@ def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, 
     inputs = table.recipe.table
     head = table.target.head
     if not request.arguments.models:
-        return registry.choose_templates(inputs)
+        templates = registry.choose_templates(inputs)
+        if request.parsed.budget <= SHORT_BUDGET:
+            return templates[::-1]
+        return templates
     suitable = registry.select_suitable(request.parsed.templates, inputs)
     for template in request.parsed.templates:
         if template not in suitable:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.configs.params.keras_names import near_matches
+from cerebro_plpy.configs.params.keras_names import guess_match
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.sql.identifiers import quote_identifier
@@ -155,7 +155,7 @@ def check_task(module: str, task: str | None) -> None:
     if task is not None and task not in TASKS:
         raise InvalidParameter(
             f"{module} error: task is {task!r}; expected one of {', '.join(TASKS)}.",
-            hint=near_matches(task, TASKS),
+            hint=guess_match(task, TASKS),
         )
 
 

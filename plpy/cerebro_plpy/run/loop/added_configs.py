@@ -88,8 +88,8 @@ class ConfigSource:
         is_warm = bool(command.change.get("warm"))
         if is_warm and parent.stored is None:
             raise InvalidParameter(
-                f"mst_key {command.mst_key} has no state yet that a clone could begin from; see "
-                "warm"
+                f"mst_key {command.mst_key} has no state yet that a clone could begin from; clone "
+                "it later, or with warm => false"
             )
         built = self._build([{**command.change, "model_id": parent.config.model_id}], parent)
         if is_warm:

@@ -26,6 +26,10 @@ from cerebro_plpy.scheduling.schedule import schedule
 from cerebro_plpy.scheduling.schedule.schedule import ConfigProgress
 from cerebro_plpy.scheduling.schedule.scheduling_policies import count_remaining_visits
 
+MIN_HINT_SECONDS = 60
+HINT_FACTOR = 4
+"""The budget that a hint suggests is so many times that of the call."""
+
 
 class BudgetOver(QueryCanceled):
     """A visit was still running when the budget of its run was over."""
@@ -225,16 +229,23 @@ def check_trained(run: Run) -> None:
     if not state.limits.has_budget or state.has_model_state:
         return
     over = BUDGET_OVER
-    remedy = "a longer budget"
+    train = run.request.spec.train
+    hint = "Give it a longer budget, or fewer rows."
+    if train is not None:
+        seconds = max(MIN_HINT_SECONDS, HINT_FACTOR * train.budget)
+        hint = (
+            f"Networks are compiled first. A call with budget => '{seconds:.0f} seconds' has more "
+            "time."
+        )
     exceeded = state.limits.exceeded
     if exceeded:
         over = f"{BUDGET_OVER} ({exceeded.limit}: {exceeded.reason})"
-        remedy = f"a larger {exceeded.limit}"
+        hint = f"Give it a larger {exceeded.limit}, or fewer rows."
     raise ConfigFailure(
         f"{over} before any configuration was trained on one of "
         f"{count_nouns(len(state.plan.segments), 'segment')}",
         detail=describe_failures(state.failed) or None,
-        hint=f"Give it {remedy}, or fewer rows.",
+        hint=hint,
     )
 
 

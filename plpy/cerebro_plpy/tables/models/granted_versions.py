@@ -124,7 +124,7 @@ def _unknown_model(db: Database, module: str, name: ModelName) -> UndefinedObjec
     """Return the error about a name, with the roles that granted such a model to the caller."""
     subject = "you have no model"
     if name.owner is not None:
-        subject = f"{name.owner} has no model that you may predict with"
+        subject = f"role {name.owner!r} has no model that you may predict with"
     owners = [row["owner"] for row in db.peek(sql("granted.owners"), name.model)]
     if owners:
         verb = "have"
@@ -148,7 +148,7 @@ def _suggest_grant(db: Database, name: ModelName) -> str:
     caller = quote_text(db.value(sql("granted.caller")))
     grant = f"SELECT cerebro.grant_predict({quote_text(str(name.model))}, {caller});"
     if name.owner is not None:
-        return f"If {name.owner} has one, that role lets you predict: {grant}"
+        return f"If role {name.owner!r} has one, it lets you predict: {grant}"
     return f"The owner of another role's model lets you predict: {grant} then name that owner."
 
 
