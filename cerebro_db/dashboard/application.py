@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from cerebro_db.dashboard.base_views import Site
@@ -43,8 +45,14 @@ def make_application(site: Site) -> Starlette:
 
     pages = (RunPages(site), TrainPages(site), ModelPages(site))
     routes = [route for page in pages for route in page.list_routes()]
+    routes.append(Route("/favicon.ico", send_icon))
     return Starlette(
         routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
         exception_handlers={CerebroError: site.render_error},
         lifespan=lifespan,
     )
+
+
+async def send_icon(request: Request) -> Response:
+    """Send the icon of the pages to a browser that asks for the icon of a page without a link."""
+    return FileResponse(STATIC / "icon.svg", media_type="image/svg+xml")

@@ -119,6 +119,7 @@ def describe_board(reader: Reader, run: int, order: BoardOrder) -> Variables:
         "has_groups": any(standing.group_value is not None for standing in standings),
         "order": order,
         "run_id": run,
+        "searched": reader.read_run_metrics(run).searched,
     }
 
 

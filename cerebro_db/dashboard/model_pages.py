@@ -18,6 +18,7 @@ from cerebro_db.dashboard.base_views import Site, Variables
 from cerebro_db.dashboard.forms import Form, read_form, read_json, read_text
 from cerebro_db.dashboard.queries import Row
 from cerebro_db.dashboard.sources import read_tables
+from cerebro_db.dashboard.train_arguments import write_text
 from cerebro_db.errors import InvalidParameter
 
 MAX_CHOICES = 100
@@ -37,6 +38,15 @@ class Input:
     kind: str
     choices: Sequence[str]  # the known values
     has_all_choices: bool  # the known values are not more than MAX_CHOICES
+
+
+def write_importance_call(model: str, source: str) -> str:
+    """Return the SQL that computes the importance of the columns of a model.
+
+    >>> write_importance_call("it's", '"public"."t"')
+    'SELECT * FROM cerebro.importance(\'it\'\'s\', \'"public"."t"\');'
+    """
+    return f"SELECT * FROM cerebro.importance({write_text(model)}, {write_text(source)});"
 
 
 class ModelPages:
@@ -110,6 +120,8 @@ class ModelPages:
             "model": model,
             "features": features,
             "largest_importance": max(importances, default=0) or 1,
+            "has_importances": bool(importances),
+            "importance_call": write_importance_call(name, model["source"] or "table"),
             "is_computing": is_new and not importances,
             "query": urlencode({"owner": owner, "model": name}),
         }

@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from cerebro_db.dashboard.metric_names import LOG_LOSS, LOSS, TRAIN_NAMES, RunMetrics, choose_names
 from cerebro_db.driver import Rows as Tuples
 from cerebro_db.driver import parse_url, translate_errors
 from cerebro_db.errors import ConnectionFailure, ServerGone, UndefinedObject
@@ -66,11 +67,20 @@ def _read_source(spec: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     return sa.func.coalesce(raw_table, spec.op("->>")("source_table")).label("source")
 
 
+def _read_task(spec: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """Return SQL for the task of a run of cerebro.train; NULL for other runs."""
+    return spec.op("->")("train").op("->>")("task")
+
+
 def _read_metric(run: Any) -> sa.ColumnElement[Any]:
     """Return SQL for the metric that ranks the configurations of a run at this time."""
     final_metric = run.spec.op("->")("train").op("->")("final_metric").op("->>")(0)
     final_metric = sa.case((run.status == "completed", final_metric))
-    return sa.func.coalesce(final_metric, run.spec.op("->>")("rank_metric")).label("metric")
+    rank_metric = run.spec.op("->>")("rank_metric")
+    names = {**TRAIN_NAMES, LOSS: LOG_LOSS}
+    train_name = sa.case(names, value=rank_metric, else_=rank_metric)
+    call_name = sa.case((_read_task(run.spec).is_not(None), train_name), else_=rank_metric)
+    return sa.func.coalesce(final_metric, call_name).label("metric")
 
 
 def make_engine(url: str) -> sa.Engine:
@@ -102,6 +112,7 @@ class Reader(RunReader):
     ) -> None:
         super().__init__(engine)
         self._add_cost = add_cost
+        self._metrics: dict[int, RunMetrics] = {}  # by run_id
 
     def read_rows(self, query: sa.Select[Any]) -> list[Row]:
         """Return the rows of a query as mappings from column names to values."""
@@ -236,14 +247,38 @@ class Reader(RunReader):
         )
         return self._read_row_of_run(run_id, query)
 
+    def read_run_metrics(self, run_id: int) -> RunMetrics:
+        """Return the names of a run's metrics, which never change."""
+        if run_id not in self._metrics:
+            spec = RUN.c.spec
+            query = sa.select(
+                _read_task(spec).label("task"), spec.op("->>")("rank_metric").label("rank_metric")
+            )
+            for row in self.read_rows(query.where(RUN.c.run_id == run_id)):
+                self._metrics[run_id] = choose_names(row["task"], row["rank_metric"])
+        return self._metrics.get(run_id, RunMetrics())
+
+    def read_train_call(self, run_id: int, names: Sequence[str]) -> Row | None:
+        """Return what the log has of a call of cerebro.train; None for runs of other functions."""
+        train = RUN.c.spec.op("->")("train")
+        query = sa.select(*(train.op("->")(name).label(name) for name in names))
+        is_train = _read_task(RUN.c.spec).is_not(None)
+        rows = self.read_rows(query.where(RUN.c.run_id == run_id, is_train))
+        return next(iter(rows), None)
+
     def read_standings(self, run_id: int) -> list[Standing]:
         """Return the leaderboard without the times of visits, which are expensive."""
+        metrics = self.read_run_metrics(run_id)
         board = LEADERBOARD.c
         columns = [column for column in board if column.name not in ("training_time", "seconds")]
         query = (
             sa.select(*columns).where(board.run_id == run_id).order_by(board.rank, board.mst_key)
         )
-        return [Standing(**row, training_time=None) for row in self.read_rows(query)]
+        standings: list[Standing] = []
+        for row in self.read_rows(query):
+            renamed = {**row, "metric": metrics.rename(row["metric"])}
+            standings.append(Standing(**renamed, training_time=None))
+        return standings
 
     def read_config(self, run_id: int, mst_key: int) -> Row | None:
         """Return one configuration with its parameters by name; None if it does not exist."""

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from cerebro_db.dashboard.base_views import Variables, format_field
+from cerebro_db.dashboard.metric_names import RunMetrics
 from cerebro_db.dashboard.queries import ACT, DECISION, Reader, Row
 from cerebro_db.records import Parameter
 
@@ -34,12 +35,13 @@ def describe_log(reader: Reader, run: int) -> Variables:
     reader.read_run(run)  # raises UndefinedObject if the run does not exist
     acts = reader.read_newest(ACT.c.act_id, run, MAX_LOG_LINES)
     decisions = reader.read_newest(DECISION.c.decision_no, run, MAX_LOG_LINES)
+    metrics = reader.read_run_metrics(run)
     params: Mapping[int, Mapping[str, Any]] = {}
     if any(act["change"].get("params") for act in acts):
         params = collect_params(reader.parameters(run))
     lines = [
         *(_describe_act(act, params) for act in acts),
-        *(_describe_decision(decision) for decision in decisions),
+        *(_describe_decision(decision, metrics) for decision in decisions),
     ]
     lines.sort(key=lambda line: line.time, reverse=True)
     days = groupby(lines, key=lambda line: f"{line.time.astimezone():%A, %Y-%m-%d, %Z}")
@@ -66,7 +68,7 @@ def _describe_act(act: Row, params: Mapping[int, Mapping[str, Any]]) -> LogLine:
     )
 
 
-def _describe_decision(decision: Row) -> LogLine:
+def _describe_decision(decision: Row, metrics: RunMetrics) -> LogLine:
     return LogLine(
         time=decision["time"],
         actor=decision["rule"],
@@ -74,7 +76,7 @@ def _describe_decision(decision: Row) -> LogLine:
         mst_key=decision["mst_key"],
         change="",
         status="",
-        reason=decision["reason"] or "",
+        reason=metrics.rename_reason(decision["reason"] or ""),
     )
 
 

@@ -19,15 +19,19 @@ from cerebro_db.dashboard.leaderboard import (
     read_compared,
     read_order,
 )
+from cerebro_db.dashboard.longer_training import CALL_FIELDS, is_budget_over, make_longer_address
 from cerebro_db.dashboard.model_pages import make_address
 from cerebro_db.dashboard.queries import Reader, Row
 from cerebro_db.dashboard.run_log_lines import describe_log
 from cerebro_db.display.axes import MISSING, Axis, make_axes
+from cerebro_db.display.axis_choice import choose_axes, thin_ticks
 from cerebro_db.display.csv_files import format_csv
 from cerebro_db.display.watch import LIVE_STATUSES
 from cerebro_db.errors import InvalidParameter, UndefinedObject
 from cerebro_db.session import Session
 
+TICK_DISTANCE = 0.075
+"""Smallest distance of two ticks of an axis on a page: the height of a line of their text."""
 CURVE_COLUMNS = ("mst_key", "template", "epoch", "dataset", "metric", "value")
 """Columns of the file of learning curves."""
 
@@ -199,10 +203,13 @@ class RunPages:
             self._reader.read_run(run)
             standings = self._reader.read_standings(run)
             templates = {standing.mst_key: standing.template for standing in standings}
-            return [
-                {**vars(point), "metric": point.name, "template": templates.get(point.mst_key)}
-                for point in self._reader.learning_curve(run)
-            ]
+            metrics = self._reader.read_run_metrics(run)
+            rows: list[Row] = []
+            for point in self._reader.learning_curve(run):
+                metric = metrics.rename(point.name)
+                template = templates.get(point.mst_key)
+                rows.append({**vars(point), "metric": metric, "template": template})
+            return rows
 
         text = format_csv(CURVE_COLUMNS, await run_in_threadpool(read_rows))
         disposition = f'attachment; filename="run-{run}-curves.csv"'
@@ -219,8 +226,11 @@ class RunPages:
 
         def read_axes() -> list[list[object]]:
             reader.read_run(run)
-            axes = drop_partial_axes(make_axes(reader.read_standings(run), reader.parameters(run)))
-            return [[axis.name, axis.ticks, list(axis.positions.items())] for axis in axes]
+            axes = make_axes(reader.read_standings(run), reader.parameters(run))
+            return [
+                [axis.name, thin_ticks(axis.ticks, TICK_DISTANCE), list(axis.positions.items())]
+                for axis in choose_axes(drop_partial_axes(axes))
+            ]
 
         return JSONResponse(await run_in_threadpool(read_axes))
 
@@ -275,9 +285,15 @@ def describe_config(reader: Reader, run: int, key: int) -> Variables:
 def describe_progress(reader: Reader, run: int) -> Variables:
     """Return the template variables for the progress of a run."""
     progress = reader.read_progress(run)
+    details = reader.read_run(run)
+    is_over = progress["status"] == "failed" and is_budget_over(details["error"])
+    call = reader.read_train_call(run, CALL_FIELDS) if is_over else None
+    longer_address = None if call is None else make_longer_address(call)
     return {
         "run": progress,
-        "details": reader.read_run(run),
+        "details": details,
+        "is_budget_over": is_over,
+        "longer_address": longer_address,
         "make_address": make_address,
         "is_live": progress["status"] in LIVE_STATUSES,
     }

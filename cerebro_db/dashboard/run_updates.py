@@ -167,6 +167,7 @@ class RunFeed:
         keys = sorted(mst_keys)
         if not keys:
             return []
+        metrics = reader.read_run_metrics(self.run_id)
         point = LEARNING_CURVE.c
         query = (
             sa.select(point.mst_key, point.epoch, point.dataset, point.name, point.value)
@@ -177,7 +178,10 @@ class RunFeed:
             )
             .order_by(point.epoch)
         )
-        return reader.read_tuples(query)
+        return [
+            (mst_key, epoch, dataset, metrics.rename(metric), value)
+            for mst_key, epoch, dataset, metric, value in reader.read_tuples(query)
+        ]
 
     def poll_lanes(self, reader: Reader) -> list[Message]:
         """Return the spans that have started or ended since the last poll."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import sqlalchemy as sa
 
 from cerebro_db.dashboard.queries import Reader, Row
@@ -18,18 +20,19 @@ SYSTEM_SCHEMAS = (
     "cerebro_internal",
     "cerebro_optuna",
 )
-OWN_COLUMNS = (
-    "__dist_key__ buffer_id",
-    "source_table output_table buffer_size normalizing_const",
-    "model_arch model_weights",
-    "mst_key model_id compile_params fit_params",
-    "model_arch_table object_table",
-    "hostname gpu_descr",
-)
-"""Names of columns by which tables are recognised that functions of the product have created.
-
-They are packed tables, architectures, models, their parameters, summaries and lists of GPUs.
-"""
+OWN_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "packed rows": ("__dist_key__", "buffer_id integer"),
+    "summary of packed rows": ("source_table", "output_table", "buffer_size", "normalizing_const"),
+    "architectures or models": ("model_arch json", "model_weights bytea"),
+    "parameters of models": ("mst_key", "model_id", "compile_params", "fit_params"),
+    "summary of models": ("model_arch_table", "object_table"),
+    "schedule of Hyperband": ("s integer", "i integer", "n_i integer", "r_i integer"),
+    "custom functions": ("name text", "description text", "object bytea"),
+    "predictions": ("class_name text", "class_value text", "prob double precision"),
+    "evaluation": ("loss", "metric", "metrics_type text[]", "loss_type text"),
+    "GPUs": ("hostname text", "gpu_descr text"),
+}
+"""Columns, some with their types, by which tables of the product are recognised, by their kind."""
 
 
 def read_tables(reader: Reader) -> list[Row]:
@@ -65,11 +68,14 @@ def read_tables(reader: Reader) -> list[Row]:
 def _is_own(table: sa.ColumnClause[int]) -> sa.ColumnElement[bool]:
     """Return SQL that is true for a table that the product has created."""
     column = ATTRIBUTE.c
-    names = sa.func.array_agg(sa.cast(column.attname, sa.Text))
-    columns = sa.select(names).where(column.attrelid == table).scalar_subquery()
+    name = sa.cast(column.attname, sa.Text)
+    type_name = sa.func.format_type(column.atttypid, sa.null())
+    typed_name = name.concat(" ").concat(type_name)
+    all_names = sa.func.array_cat(sa.func.array_agg(name), sa.func.array_agg(typed_name))
+    columns = sa.select(all_names).where(column.attrelid == table).scalar_subquery()
     tests: list[sa.ColumnElement[bool]] = []
-    for own_names in OWN_COLUMNS:
-        own_columns = sa.literal(own_names.split(), sa.ARRAY(sa.Text))
+    for own_names in OWN_COLUMNS.values():
+        own_columns = sa.literal(list(own_names), sa.ARRAY(sa.Text))
         tests.append(sa.func.pg_catalog.arraycontains(columns, own_columns))
     # A table without columns has no names.
     return sa.func.coalesce(sa.or_(*tests), False)

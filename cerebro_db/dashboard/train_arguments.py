@@ -1,8 +1,9 @@
-"""The fields of the form that trains a model, and the arguments of cerebro.train that they give."""
+"""The fields of the form that trains a model, their help, and the arguments of cerebro.train."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -50,6 +51,10 @@ INTEGER_OPTIONS = ("configs", "epochs", "seed", "ensemble")
 TEXT_OPTIONS = ("model", "task", "metric", "split", "weight", "group_by")
 KIND_PREFIX = "kind."
 TEMPLATE_PREFIX = "template."
+_ENTRY = re.compile(
+    r"^  (\w+) [^\n]+, (?:required|default [^\n]+)\n((?:      [^\n]+\n?)+)", re.MULTILINE
+)
+_REFERENCE = re.compile(r"(?:[:;,] see|\. See) [\w .&-]*\w\.(?=\s|$)")
 
 
 def read_options(form: Form) -> dict[str, Any]:
@@ -102,7 +107,7 @@ def write_call(source: str, target: str, options: Mapping[str, Any]) -> str:
     >>> write_call("t", "it's", {"budget": timedelta(seconds=60), "models": ["cnn"], "seed": 1})
     "cerebro.train('t', 'it''s', budget => '60 seconds', models => '{cnn}', seed => 1)"
     """
-    arguments = [_write_text(source), _write_text(target)]
+    arguments = [write_text(source), write_text(target)]
     for name, value in options.items():
         arguments.append(f"{name} => {_write_value(value)}")
     return f"cerebro.train({', '.join(arguments)})"
@@ -112,14 +117,39 @@ def _write_value(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, timedelta):
-        return _write_text(count_nouns(round(value.total_seconds()), "second"))
+        return write_text(count_nouns(round(value.total_seconds()), "second"))
     if isinstance(value, list):
-        return _write_text("{" + ",".join(value) + "}")
+        return write_text("{" + ",".join(value) + "}")
     if isinstance(value, dict):
-        return _write_text(json.dumps(value, ensure_ascii=False))
-    return _write_text(value)
+        return write_text(json.dumps(value, ensure_ascii=False))
+    return write_text(value)
 
 
-def _write_text(text: str) -> str:
+def write_text(text: str) -> str:
+    """Return a text as SQL reads it.
+
+    >>> write_text("it's")
+    "'it''s'"
+    """
     escaped = text.replace("'", "''")
     return f"'{escaped}'"
+
+
+def parse_argument_help(text: str) -> dict[str, str]:
+    r"""Return the help of each argument in the text of `cerebro.help(function, 'usage')`.
+
+    References to sections of the page are left out, and NULL is an empty field.
+
+    >>> parse_argument_help("  seed bigint, default NULL\n      Seed of\n      all: see Seeds.\n")
+    {'seed': 'Seed of all.'}
+    """
+    return {name: shorten_help(" ".join(lines.split())) for name, lines in _ENTRY.findall(text)}
+
+
+def shorten_help(text: str) -> str:
+    """Return the help of an argument for a field of a form.
+
+    >>> shorten_help("A number: see Limits. NULL: 5. See Ties.")
+    'A number. Empty: 5.'
+    """
+    return _REFERENCE.sub(".", text).replace("NULL:", "Empty:")

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from cerebro_db.dashboard.argument_help import parse_argument_help
 from cerebro_db.dashboard.base_views import Site, Variables
 from cerebro_db.dashboard.forms import read_form, read_text
 from cerebro_db.dashboard.sources import read_columns, read_tables
@@ -22,6 +21,7 @@ from cerebro_db.dashboard.train_arguments import (
     SEARCHES,
     TASKS,
     TEMPLATES,
+    parse_argument_help,
     read_options,
     write_call,
 )
@@ -62,8 +62,9 @@ class TrainPages:
         ]
 
     async def show_form(self, request: Request) -> Response:
-        """Show the form; `?source=` selects a table."""
-        source = request.query_params.get("source", "")
+        """Show the form; `?source=` selects a table, and other parameters fill other fields."""
+        filled = dict(request.query_params)
+        source = filled.get("source", "")
         reader = self._site.reader
         role = await run_in_threadpool(reader.read_role)
         if not (role["extension"] and role["usage"]):
@@ -73,7 +74,7 @@ class TrainPages:
             return {
                 "role": role,
                 "tables": read_tables(reader),
-                **self._describe_columns(source),
+                **self._describe_columns(source, filled),
             }
 
         variables = await run_in_threadpool(read_variables)
@@ -90,12 +91,13 @@ class TrainPages:
     async def show_columns(self, request: Request) -> Response:
         """Show the columns of the selected table."""
         source = request.query_params.get("source", "")
-        variables = await run_in_threadpool(self._describe_columns, source)
+        variables = await run_in_threadpool(self._describe_columns, source, {})
         return self._site.render("columns.html", **variables)
 
-    def _describe_columns(self, source: str) -> Variables:
+    def _describe_columns(self, source: str, filled: Mapping[str, str]) -> Variables:
         """Return the template variables for the fields that name columns."""
         return {
+            "filled": filled,
             "columns": read_columns(self._site.reader, source),
             "kinds": KINDS,
             "left_out": LEFT_OUT,

@@ -7,6 +7,7 @@ import { best, board, change, view } from '/static/view.js'
 
 const COLOURS = 8
 const DASH = [6, 3]
+const EDGE = 5 // pixels around the plot, so that points at its edges are whole
 const REACH = 30 // pixels between the pointer and a value that it shows
 
 const curves = new Map() // 'validation accuracy' to configurations, to epochs and values
@@ -49,7 +50,7 @@ export function pen(key) {
     return { colour: style(`--curve-${slot + 1}`), dash: slot >= COLOURS / 2 ? DASH : [], width: isMarked ? 3 : 1.75, alpha: 1 }
   }
   if (key === view.chosen) return { colour: style('--mark'), dash: [], width: 3, alpha: 1 }
-  if (key === best()) return { colour: style('--best'), dash: [], width: 3, alpha: 1 }
+  if (key === best()) return { colour: style(view.compared.length ? '--text' : '--best'), dash: [], width: 3, alpha: 1 }
   if (key === near?.key) return { colour: style('--text'), dash: [], width: 3, alpha: 1 }
   return { colour: style('--faint'), dash: [], width: 1, alpha: view.compared.length ? 0.25 : 0.45 }
 }
@@ -130,9 +131,10 @@ function stroke(u, key) {
 // All in one pass: a thousand lines are no more to the page than one picture.
 function paintCurves(u) {
   const { ctx, bbox } = u
+  const edge = u.zoomed ? 0 : EDGE * devicePixelRatio
   ctx.save()
   ctx.beginPath()
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height)
+  ctx.rect(bbox.left - edge, bbox.top - edge, bbox.width + 2 * edge, bbox.height + 2 * edge)
   ctx.clip()
   for (const key of inOrder()) stroke(u, key)
   ctx.restore()
@@ -171,6 +173,22 @@ function showTip(u) {
   tip.style.top = `${u.over.offsetTop + Math.max(u.cursor.top - 20, 4)}px`
 }
 
+function isRanked() {
+  return panel.value === `${board()?.dataset.dataset} ${board()?.dataset.metric}`
+}
+
+// Without a pointer: the value that ranks a configuration, which may be that of an earlier epoch, or else the newest one.
+function valueOf(key, epoch) {
+  const ranked = isRanked() && document.querySelector(`#config-${key} .value`)?.textContent
+  if (epoch === Infinity && ranked) return ranked
+  return number(valueAt(key, epoch))
+}
+
+function describeValues(epoch) {
+  if (epoch !== Infinity) return `at epoch ${epoch}`
+  return isRanked() ? 'as in the leaderboard' : 'at the newest epoch'
+}
+
 // The newest value of a configuration up to an epoch.
 function valueAt(key, epoch) {
   const { epochs, values } = shown().get(key)
@@ -198,7 +216,7 @@ const paintLegend = paced(() => {
     colourSwatch(swatch, key)
     words.textContent = `#${key} ${key === best() ? 'best · ' : ''}${describe(key)}`
     words.title = words.textContent
-    value.textContent = number(valueAt(key, epoch))
+    value.textContent = valueOf(key, epoch)
     entry.append(swatch, words, value)
     return entry
   })
@@ -211,6 +229,7 @@ const paintLegend = paced(() => {
     entries.push(rest)
   }
   legend.replaceChildren(...entries)
+  document.getElementById('legend-values').textContent = entries.length ? `${panel.value} ${describeValues(epoch)}` : ''
 })
 
 function colourSwatch(swatch, key) {
@@ -244,7 +263,7 @@ function makeCurves() {
     },
     axes: [
       { ...across, label: 'epoch', incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], values: (u, ticks) => { u.epochTicks = ticks; return ticks.map(String) } },
-      { ...up, label: panel.value, values: (u, ticks) => { u.valueTicks = ticks.map((tick) => [tick, tick === null ? '' : String(Number(tick.toPrecision(4)))]); return u.valueTicks.map(([, text]) => text) } },
+      { ...up, label: panel.value, values: (u, ticks) => { u.valueTicks = nameTicks(ticks); return u.valueTicks.map(([, text]) => text) } },
     ],
     series: [{}, { show: true, stroke: 'transparent', points: { show: false } }],
     hooks: {
@@ -264,18 +283,33 @@ function makeCurves() {
   colourSwatches()
 }
 
+// Ticks with as few digits as tell them apart.
+export function nameTicks(ticks) {
+  const values = ticks.filter((tick) => tick !== null)
+  let digits = 4
+  while (digits < 15 && new Set(values.map((tick) => tick.toPrecision(digits))).size < values.length) digits += 1
+  return ticks.map((tick) => [tick, tick === null ? '' : String(Number(tick.toPrecision(digits)))])
+}
+
 function data() {
   const ends = [Math.min(1, epochs() - 1), epochs()]
   return [ends, extent()]
+}
+
+function hasCurve(title) {
+  return [...curves.get(title)?.values() ?? []].some(({ epochs }) => epochs.length > 1)
 }
 
 function listPanels() {
   const names = [...curves.keys()].sort()
   if (names.join() === [...panel.options].map((option) => option.value).join()) return
   const before = panel.value || view.metric
-  const ranked = `${board()?.dataset.dataset} ${board()?.dataset.metric}`
+  const { dataset, metric, searched } = board()?.dataset ?? {}
+  const [ranked, followed] = [`${dataset} ${metric}`, `${dataset} ${searched}`]
+  // A metric of the end of the run has no curve, so the one that the search went by is shown first.
+  const first = hasCurve(ranked) || !hasCurve(followed) ? ranked : followed
   panel.replaceChildren(...names.map((name) => new Option(name, name)))
-  panel.value = [before, ranked].find((name) => names.includes(name)) ?? names[0] ?? ''
+  panel.value = [before, first].find((name) => names.includes(name)) ?? names[0] ?? ''
 }
 
 const paint = paced(() => {
@@ -288,6 +322,13 @@ const paint = paced(() => {
   colourSwatches()
 })
 
+// What reads or saves curves is there once there is a value.
+function showTools() {
+  const isEmpty = curves.size === 0
+  document.getElementById('no-curves').hidden = !isEmpty
+  for (const part of document.querySelectorAll('#curve-tools, .chart')) part.hidden = isEmpty
+}
+
 document.body.addEventListener('curves', ({ detail }) => {
   for (const [key, dataset, name, epochs, values] of detail) {
     const title = `${dataset} ${name}`
@@ -299,7 +340,7 @@ document.body.addEventListener('curves', ({ detail }) => {
     })
     known.set(key, curve)
   }
-  document.getElementById('no-curves').hidden = true
+  showTools()
   paint()
 })
 

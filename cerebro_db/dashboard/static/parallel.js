@@ -1,12 +1,17 @@
 // Parallel coordinates: a line for each configuration through its parameters and its metric.
 
+import { pen } from '/static/curves.js'
 import { paced, style } from '/static/painting.js'
 import { best, view } from '/static/view.js'
 
-const STEP = 104 // pixels between two axes, at least
+const STEP = 104 // pixels between two axes, at least; names are never cut
+const MOST = 160 // pixels of a value, at most
+const LEFT = 12
+const RIGHT = 118 // pixels behind the last axis, at least
 const HEIGHT = 270
 const FOOT = 14
 const HEAD = 34
+const FONT = '12px system-ui'
 const REST = 30000 // milliseconds between two readings: they change slowly, and are dear to read
 
 const sheet = document.getElementById('axes')
@@ -38,17 +43,23 @@ function listLines() {
 
 export const paintAxes = paced(() => {
   document.getElementById('axes-panel').hidden = coordinates.length < 2 || listLines().size < 2
-  const wide = Math.max(sheet.parentElement.clientWidth - 2, (coordinates.length - 1) * STEP + 130)
+  const ctx = sheet.getContext('2d')
+  ctx.font = FONT
+  const measure = (text) => ctx.measureText(text).width
+  const widths = coordinates.map(([name, ticks]) => Math.max(measure(name), ...ticks.map(([, text]) => Math.min(measure(text), MOST) + 10)))
+  const right = Math.max(RIGHT, (widths.pop() ?? 0) + 10)
+  const least = Math.max(STEP, ...widths.map((width) => width + 14))
+  const gaps = Math.max(coordinates.length - 1, 1)
+  const wide = Math.max(sheet.parentElement.clientWidth - 2, LEFT + gaps * least + right)
+  const step = (wide - LEFT - right) / gaps
   const ratio = devicePixelRatio
   sheet.width = wide * ratio
   sheet.height = HEIGHT * ratio
   sheet.style.width = `${wide}px`
   sheet.style.height = `${HEIGHT}px`
-  const ctx = sheet.getContext('2d')
   ctx.scale(ratio, ratio)
-  ctx.font = '12px system-ui'
-  const step = (wide - 130) / Math.max(coordinates.length - 1, 1)
-  const x = (i) => 12 + i * step
+  ctx.font = FONT
+  const x = (i) => LEFT + i * step
   const y = (place) => HEIGHT - FOOT - place * (HEIGHT - FOOT - HEAD)
   const lines = listLines()
   const line = (key, colour, width) => {
@@ -63,12 +74,16 @@ export const paintAxes = paced(() => {
     }
     ctx.stroke()
   }
-  ctx.globalAlpha = Math.max(0.15, Math.min(0.6, 20 / lines.size))
-  for (const key of lines.keys()) line(key, style('--faint'), 1)
-  ctx.globalAlpha = 1
-  for (const [key, colour] of [[best(), style('--best')], [view.chosen, style('--mark')]]) {
-    if (lines.has(key)) line(key, colour, 2.5)
+  // Colours and dashes are those of the curves; marked lines are drawn last.
+  const rank = (key) => 2 * (key === view.chosen) + (key === best())
+  for (const key of [...lines.keys()].sort((a, b) => pen(a).width - pen(b).width || rank(a) - rank(b))) {
+    const { colour, width, dash } = pen(key)
+    ctx.globalAlpha = width > 1 ? 1 : Math.max(0.15, Math.min(0.6, 20 / lines.size))
+    ctx.setLineDash(dash)
+    line(key, colour, width)
   }
+  ctx.globalAlpha = 1
+  ctx.setLineDash([])
   coordinates.forEach(([name, ticks], i) => {
     ctx.strokeStyle = style('--muted')
     ctx.lineWidth = 1
@@ -77,11 +92,8 @@ export const paintAxes = paced(() => {
     ctx.lineTo(x(i), y(1))
     ctx.stroke()
     ctx.fillStyle = style('--text')
-    const isLast = i === coordinates.length - 1
-    ctx.textAlign = isLast ? 'right' : 'left'
-    ctx.fillText(cut(ctx, name, isLast ? 124 : step - 10), isLast ? wide - 4 : x(i) - 6, 14)
-    ctx.textAlign = 'left'
-    paintTicks(ctx, ticks, x(i), y, step)
+    ctx.fillText(name, x(i) - 6, 14)
+    paintTicks(ctx, ticks, x(i), y, i === gaps ? right : step)
   })
 })
 
@@ -102,5 +114,5 @@ document.body.addEventListener('stale', () => {
   due = Date.now() + REST
   readAxes()
 })
-document.body.addEventListener('view', () => paintAxes())
+for (const name of ['view', 'curves']) document.body.addEventListener(name, () => paintAxes())
 readAxes()

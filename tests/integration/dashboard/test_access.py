@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import json
 import re
 from collections.abc import Iterator
 from itertools import product
@@ -223,13 +224,71 @@ def test_curves_are_a_file(page: Dashboard, bench: Workbench, run: int) -> None:
     assert points == set(bench.rows(query, run)) and len(points) == len(rows) > 0
 
 
-def test_own_tables_are_not_offered(page: Dashboard, bench: Workbench, run: int) -> None:
-    """Nobody learns from packed rows, models and lists of parameters."""
+OWN_CALLS = (
+    "SELECT madlib_keras_predict('outputs', 'points', 'id', 'x', 'predicted', mst_key => 1)",
+    "SELECT madlib_keras_evaluate('outputs', 'packed', 'evaluated', mst_key => 1)",
+    "SELECT hyperband_schedule('scheduled', 9, 3)",
+    "SELECT generate_model_configs('models', 'grown', ARRAY[1], $${'loss': ['mse'], "
+    "'optimizer_params_list': [{'optimizer': ['SGD'], 'lr': [0.1]}]}$$, $${'batch_size': [8]}$$, "
+    "'grid')",
+)
+"""Calls that create tables of other kinds than those of a fit."""
+OWN_TABLES = (
+    "packed", "packed_summary", "models", "configs", "configs_summary", "outputs", "outputs_info",
+    "outputs_summary", "predicted", "evaluated", "scheduled", "grown", "grown_summary",
+    "own_functions",
+)  # fmt: skip
+
+
+def test_own_tables_are_not_offered(
+    page: Dashboard, bench: Workbench, shared_superuser: Workbench, run: int
+) -> None:
+    """Nobody learns from packed rows, models, predictions and lists of parameters."""
+    for call in OWN_CALLS:
+        bench.rows(call)
+    shared_superuser.rows("SELECT madlib.load_top_k_accuracy_function('own_functions', 2)")
+    bench.rows("SELECT cerebro.load_example('flowers')")
     tables = {table for (table,) in bench.rows("SELECT tablename::text FROM pg_tables")}
-    assert {"packed", "packed_summary", "outputs", "outputs_info", "configs"} < tables
-    options = re.findall(r'<option value="public\.(\w+)"', page.ask("/train").text)
-    assert "points" in options
-    assert not {name for name in options if re.match("packed|outputs|configs", name)}
+    assert tables > set(OWN_TABLES)
+    options = re.findall(r'<option value="\w+\.(\w+)"', page.ask("/train").text)
+    assert {"points", "flowers"} <= set(options)
+    assert [name for name in options if name not in ("points", "flowers")] == []
+
+
+def test_the_icon_is_sent(page: Dashboard) -> None:
+    """Browsers ask for it where a page has no link, such as a file or a refusal."""
+    answer = page.ask("/favicon.ico")
+    assert answer.status == 200 and answer.headers["content-type"].startswith("image/svg")
+    assert page.ask("/favicon.ico", cookie=None).status == 403
+
+
+@pytest.mark.parametrize(
+    ("rank_metric", "name"), [("root_mean_squared_error", "rmse"), ("loss", "log_loss")]
+)
+def test_metrics_have_the_names_of_the_call(
+    bench: Workbench, shared_superuser: Workbench, run: int, rank_metric: str, name: str
+) -> None:
+    """In the list of runs, its search, the leaderboard, the curves and the decisions."""
+    superuser = shared_superuser
+    spec = superuser.value("SELECT spec FROM cerebro.run_log WHERE run_id = %s", run)
+    metrics = superuser.rows("SELECT DISTINCT name FROM cerebro.metric WHERE run_id = %s", run)
+    ranking = {"rank_metric": rank_metric}
+    for train, expected in ((None, rank_metric), ({"task": "regression"}, name)):
+        superuser.rows(
+            "UPDATE cerebro.run_log SET spec = %s::jsonb || %s::jsonb WHERE run_id = %s",
+            json.dumps(spec), json.dumps({**ranking, "train": train}), run,
+        )  # fmt: skip
+        reader = Reader(make_engine(bench.url))
+        (row,) = reader.read_runs([run])
+        assert row["metric"] == expected
+        assert reader.find_runs(expected) == [run]
+        assert {standing.metric for standing in reader.read_standings(run)} == {expected}
+        messages = dict(RunFeed(run).poll_metrics(reader))
+        rename = reader.read_run_metrics(run).rename
+        assert {curve[2] for curve in messages["curves"]} == {rename(each) for (each,) in metrics}
+    superuser.rows(
+        "UPDATE cerebro.run_log SET spec = %s::jsonb WHERE run_id = %s", json.dumps(spec), run
+    )
 
 
 def test_a_cancel_is_not_an_error(

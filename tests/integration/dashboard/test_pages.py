@@ -4,9 +4,11 @@ comes back.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import cast
 from urllib.parse import quote_plus
@@ -16,6 +18,8 @@ from dashboards import Browser, Dashboard, browser, dashboard
 from processes import eventually
 from servers import Database
 from workbench import Workbench
+
+from cerebro_plpy.run.request.run_request import BUDGET_OVER
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
 QUOTED = '"' + HOSTILE.replace('"', '""') + '"'
@@ -244,6 +248,101 @@ def point(page: Browser) -> None:
     )
 
 
+def test_ticks_are_told_apart(page: Browser, site: Dashboard, going_on: int) -> None:
+    """Values that differ late have as many digits as that takes."""
+    page.driver.get(f"{site.root}/runs/{going_on}")
+    page.driver.execute_script(
+        "import('/static/curves.js').then(({nameTicks}) => {"
+        "  window.ticks = [[0.99980, 0.99985, 0.9999, 1], [0, 0.5, null], [1e6, 1e6 + 1]]"
+        "    .map(values => nameTicks(values).map(([, text]) => text)) })"
+    )
+    assert page.look("window.ticks") == [
+        ["0.9998", "0.99985", "0.9999", "1"], ["0", "0.5", ""], ["1000000", "1000001"],
+    ]  # fmt: skip
+
+
+TICKS = [[0, "0.00149177"], [0.08, "0.0015"], [1, "a" * 60]]
+AXES = [
+    [f"a_parameter_with_a_long_name_{index}", TICKS, [[1, 0.1 * index], [2, 1 - 0.1 * index]]]
+    for index in range(8)
+]
+"""Axes as the page of a run reads them, with long names and values."""
+SPY = """\
+const ask = window.fetch
+window.fetch = (address, ...rest) => String(address).endsWith('/axes')
+  ? Promise.resolve(new Response(JSON.stringify(AXES))) : ask(address, ...rest)
+window.texts = []
+const write = CanvasRenderingContext2D.prototype.fillText
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  if (this.canvas.id === 'axes') {
+    texts.push([text, x, y, this.measureText(text).width, parseFloat(this.canvas.style.width)])
+  }
+  write.call(this, text, x, y)
+}
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_texts_of_axes_do_not_overprint(
+    page: Browser, site: Dashboard, going_on: int, width: int
+) -> None:
+    """Names are whole, also where they are long; the panel scrolls, and the page does not."""
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    source = SPY.replace("AXES", json.dumps(AXES))
+    script = page.driver.execute_cdp_cmd(
+        "Page.addScriptToEvaluateOnNewDocument", {"source": source}
+    )
+    try:
+        page.driver.get(f"{site.root}/runs/{going_on}")
+        page.look(f"window.texts.length >= {4 * len(AXES)}")
+        painted = cast(
+            "list[tuple[str, float, float, float, float]]",
+            page.look(f"window.texts.slice(-{4 * len(AXES)})"),
+        )
+        scroll_width = page.look("document.documentElement.scrollWidth")
+    finally:
+        page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert isinstance(scroll_width, int) and scroll_width <= width
+    names = {str(name) for name, _, _ in AXES}
+    assert names <= {text for text, *_ in painted}
+    assert all(x >= 0 and x + wide <= sheet for _, x, _, wide, sheet in painted)
+    for one, other in combinations(painted, 2):
+        is_apart = abs(one[2] - other[2]) >= 12 or (
+            one[1] + one[3] <= other[1] or other[1] + other[3] <= one[1]
+        )
+        assert is_apart, (one, other)
+
+
+def test_a_run_without_time_leads_to_more_time(
+    page: Browser, site: Dashboard, shared_superuser: Workbench, going_on: int
+) -> None:
+    """Its page has no empty pictures, and its button fills the form with the same and more time."""
+    run = shared_superuser.value(
+        "INSERT INTO cerebro.run_log"
+        " (name, owner, status, spec, epochs, segments, pid, error, hint)"
+        " SELECT name, owner, 'failed', spec, epochs, segments, pid, %s, %s FROM cerebro.run_log"
+        " WHERE run_id = %s RETURNING run_id",
+        f"{BUDGET_OVER} before any configuration was trained", "Give it longer.", going_on,
+    )  # fmt: skip
+    page.driver.get(f"{site.root}/runs/{run}")
+    assert "Give it longer." in page.text("#progress .refusal")
+    panels = "[...document.querySelectorAll('main > *')].filter(part => part.offsetHeight)"
+    assert page.look(f"{panels}.map(part => part.id || part.getAttribute('aria-labelledby'))") == [
+        None, "progress", "log-title",
+    ]  # fmt: skip
+    assert not page.driver.execute_script("return document.querySelector('[value=resume]')")
+    page.click("#progress a[href^='/train']")
+    page.look("location.pathname === '/train'")
+    fields = "Object.fromEntries(new FormData(document.querySelector('#train')))"
+    filled = cast("dict[str, str]", page.look(fields))
+    shared_superuser.rows("DELETE FROM cerebro.run_log WHERE run_id = %s", run)
+    assert "onerror" in filled["source"] and filled["budget"] == "480"
+    assert {**filled, "target": "up", "task": "classification", "metric": "accuracy"} == filled
+    assert filled["model"] == "long" and filled["template.linear"] == "1"
+
+
 def test_a_link_brings_back_what_was_looked_at(
     page: Browser, site: Dashboard, going_on: int
 ) -> None:
@@ -352,8 +451,17 @@ def test_a_telephone(page: Browser, site: Dashboard, bench: Workbench, going_on:
         page.driver.get(f"{site.root}/runs/{going_on}")
         value = "document.querySelector('#board .value')?.getBoundingClientRect().right"
         assert float(str(page.look(value))) < 390
+        assert fits(page, "#log-lines .scroll")
+        page.driver.get(f"{site.root}/model?owner={owner}&model={quote_plus(HOSTILE)}")
+        assert fits(page, "section[aria-labelledby=features-title] .scroll")
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def fits(page: Browser, selector: str) -> bool:
+    """Return True if an element can be read whole without scrolling it."""
+    width = page.look(f"document.querySelector({selector!r})?.clientWidth")
+    return width == page.look(f"document.querySelector({selector!r}).scrollWidth")
 
 
 @contextmanager

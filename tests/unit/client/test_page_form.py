@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from sources import read_reference
 
 from cerebro_db.arguments import TrainOptions
-from cerebro_db.dashboard.argument_help import parse_argument_help
 from cerebro_db.dashboard.run_updates import CUT_REASONS
 from cerebro_db.dashboard.train_arguments import (
     INTEGER_OPTIONS,
@@ -21,6 +20,7 @@ from cerebro_db.dashboard.train_arguments import (
     TASKS,
     TEMPLATES,
     TEXT_OPTIONS,
+    parse_argument_help,
     read_options,
     write_call,
 )

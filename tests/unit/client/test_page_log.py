@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_db.dashboard.metric_names import choose_names
 from cerebro_db.dashboard.run_log_lines import describe_change, describe_log
 from cerebro_db.records import Parameter
 
@@ -34,6 +35,7 @@ def test_each_day_stands_once_and_the_newest_line_first(
     reader: Any = SimpleNamespace(
         read_run=lambda run: None,
         read_newest=lambda number, run, count: acts if number.name == "act_id" else decisions,
+        read_run_metrics=lambda run: choose_names(None, "loss"),
         parameters=lambda run: [Parameter(run_id=1, mst_key=1, name="lr", value=1)],
     )
     days = describe_log(reader, 1)["days"]
