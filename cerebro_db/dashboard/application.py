@@ -32,7 +32,7 @@ def serve(url: str, port: int, echo: Echo, browser: bool) -> None:
 def make_pages(url: str) -> Pages:
     """Return the pages of a database, to be served."""
     site = Site(make_engine(url))
-    return Pages(make_application(site), end=site.hub.close)
+    return Pages(make_application(site), end=site.end)
 
 
 def make_application(site: Site) -> Starlette:

@@ -51,9 +51,13 @@ class SharedSession:
             notices = [line for line in self._messages if not line.startswith("INFO")]
             return result, notices
 
+    def cancel(self) -> None:
+        """Cancel the current call."""
+        self._session.cancel()
+
     def close(self) -> None:
         """Cancel the current call, and end the session."""
-        self._session.cancel()
+        self.cancel()
         self._session.close()
 
 
@@ -107,6 +111,12 @@ class Site:
             # The bar on top shows the failure; the part of the page stays.
             page.headers["HX-Reswap"] = "none"
         return page
+
+    def end(self) -> None:
+        """End the requests that would last: events of open pages, and calls of the server."""
+        self.hub.close()
+        self.quick_session.cancel()
+        self.slow_session.cancel()
 
     def close(self) -> None:
         """End all sessions."""

@@ -17,6 +17,10 @@ TRAIN_NAMES: Mapping[str, str] = {
 """The names of cerebro.train, by those of Keras."""
 LOSS = "loss"
 LOG_LOSS = "log_loss"
+FIRST_METRIC = re.compile(r"^\w+(?= (?:[-\d]|nan|inf))")
+"""A metric at the beginning of a reason, before its value."""
+VALIDATION_METRIC = re.compile(r"\bval_(\w+)")
+"""Keras' name of a metric of the validation rows."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +40,18 @@ class RunMetrics:
         return self.names.get(metric, metric)
 
     def rename_reason(self, reason: str) -> str:
-        """Return the reason of a decision with the metric at its beginning as pages show it.
+        """Return why something was decided, with the names of metrics as pages show them.
 
-        >>> choose_names("regression", "r2_score").rename_reason("r2_score 0.5 after epoch 1")
+        >>> metrics = choose_names("regression", "r2_score")
+        >>> metrics.rename_reason("r2_score 0.5 after epoch 1")
         'r2 0.5 after epoch 1'
+        >>> metrics.rename_reason("patience: val_r2_score did not get better")
+        'patience: validation r2 did not get better'
         """
-        metric, _, rest = reason.partition(" ")
-        if re.match(r"[-\d]|nan|inf", rest) is None:
+        if not self.names:
             return reason
-        return f"{self.rename(metric)} {rest}"
+        renamed = FIRST_METRIC.sub(lambda match: self.rename(match[0]), reason)
+        return VALIDATION_METRIC.sub(lambda match: f"validation {self.rename(match[1])}", renamed)
 
 
 def choose_names(task: str | None, rank_metric: str | None) -> RunMetrics:

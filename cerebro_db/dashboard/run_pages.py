@@ -279,7 +279,8 @@ def describe_config(reader: Reader, run: int, key: int) -> Variables:
     if config is None:
         raise UndefinedObject(f"run {run} has no configuration {key}")
     is_live = reader.read_run(run)["status"] in LIVE_STATUSES
-    return {"run": run, "config": config, "is_live": is_live}
+    reason = reader.read_run_metrics(run).rename_reason(config["reason"] or "")
+    return {"run": run, "config": {**config, "reason": reason}, "is_live": is_live}
 
 
 def describe_progress(reader: Reader, run: int) -> Variables:

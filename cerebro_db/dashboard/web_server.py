@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import logging
 import os
 import socket
 import sys
@@ -18,7 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cerebro_db.dashboard.auth import CODE, POLICY, Gate
 from cerebro_db.dashboard.entrance import CODE_SECONDS, Entrance
@@ -76,7 +78,7 @@ def serve(make_pages: Callable[[], Pages], port: int, echo: Echo, browser: bool)
 
         with suppress(KeyboardInterrupt):  # the way to stop the server
             pages = make_pages()
-            gate = Gate(pages.app, entrance, port, pages.policy, pages.read_only)
+            gate = Gate(EndingApp(pages.app), entrance, port, pages.policy, pages.read_only)
             Server(gate, begin, pages.end).run([listener])
 
 
@@ -128,6 +130,26 @@ def _call_on_enter(function: Callable[[], None]) -> None:
     loop.add_reader(keyboard, read_line)
 
 
+def is_worth_reading(record: logging.LogRecord) -> bool:
+    """Return False for the line about requests that the end of the server cancels."""
+    return not str(record.msg).startswith("Cancel %s running task(s)")
+
+
+class EndingApp:
+    """An application whose open requests are answered when the server ends, without a traceback."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on; answer it if the server ends before the application does."""
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            response = PlainTextResponse("The dashboard has ended.\n", 503)
+            await response(scope, receive, send)
+
+
 class Server(uvicorn.Server):
     """A server that calls `begin` when it listens, and `end` before it waits for open requests."""
 
@@ -150,5 +172,6 @@ class Server(uvicorn.Server):
         self._begin()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        logging.getLogger("uvicorn.error").addFilter(is_worth_reading)
         self._end()
         await super().shutdown(sockets)

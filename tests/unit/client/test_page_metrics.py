@@ -22,6 +22,8 @@ def test_names_are_those_of_the_call(task: str, name: str, keras: str) -> None:
     assert names.rename_reason(f"{keras} 0.25 after epoch 3: all") == (
         f"{expected} 0.25 after epoch 3: all"
     )
+    stop = f"EarlyStopping: val_{keras} did not get better since iteration 3"
+    assert f": validation {expected} did" in names.rename_reason(stop)
     assert names.rename_reason("the budget was over") == "the budget was over"
 
 
@@ -29,7 +31,8 @@ def test_names_are_those_of_the_call(task: str, name: str, keras: str) -> None:
 def test_runs_of_madlib_keep_the_names_of_keras(keras: str) -> None:
     names = choose_names(None, keras)
     assert names.searched == names.rename(keras) == keras
-    assert names.rename_reason(f"{keras} 1 after") == f"{keras} 1 after"
+    for reason in (f"{keras} 1 after", f"patience: val_{keras} did not get better"):
+        assert names.rename_reason(reason) == reason
 
 
 def test_a_loss_with_smooth_labels_is_no_log_loss() -> None:

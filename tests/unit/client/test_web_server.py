@@ -9,6 +9,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -21,6 +22,15 @@ SERVER = """
 from starlette.responses import PlainTextResponse
 from cerebro_db.dashboard.web_server import Pages, serve
 serve(lambda: Pages(PlainTextResponse("the page")), 0, lambda text: print(text, flush=True), False)
+"""
+SLOW_SERVER = """
+import asyncio
+from cerebro_db.dashboard.web_server import Pages, serve
+async def page(scope, receive, send):
+    if scope["type"] == "http":
+        print("asked", flush=True)
+        await asyncio.sleep(3600)
+serve(lambda: Pages(page), 0, lambda text: print(text, flush=True), False)
 """
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?code=[\w-]+")
 
@@ -99,3 +109,24 @@ def test_no_header_says_whose_a_request_is() -> None:
             {"forwarded": "for=1"},
         ):
             assert ask(root, cookie=cookie, **headers)[0] == 200
+
+
+def test_an_open_request_is_answered_when_the_server_ends() -> None:
+    """Ctrl-C in the midst of a call prints no traceback."""
+    command = [sys.executable, "-I", "-c", SLOW_SERVER]
+    with (
+        ThreadPoolExecutor(1) as pool,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        assert process.stdout and process.stderr
+        address = process.stdout.readline().strip()
+        cookie = ask(address)[2]
+        assert cookie is not None
+        root = address.partition("?")[0]
+        answer = pool.submit(ask, root, cookie=cookie.partition(";")[0])
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(2)
+        assert (process.wait(timeout=60), process.stderr.read()) == (0, "")
+        assert answer.result(timeout=60)[:2] == (503, "The dashboard has ended.\n")
