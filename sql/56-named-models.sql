@@ -25,14 +25,15 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     -- Column of numbers that weigh rows in the training loss (0: ignored, 2: counted twice): its
     -- name, as exact text. The column is not learned from, and metrics ignore it.
     weight text DEFAULT NULL,
-    -- Templates to try, or networks of an architecture table: see [Templates](#templates).
+    -- Templates to try, such as `realmlp` and `linear`, or networks of an architecture table: see
+    -- [Templates](#templates).
     models text[] DEFAULT NULL,
     -- Values of the fields of templates: `{"depth": 3}` fixes a field, `{"lr": [1e-4, 1e-1,
     -- "log"]}` is a range, `{"width": [128, 256]}` a choice. Other fields are drawn from their
     -- usual ranges.
     space jsonb DEFAULT NULL,
-    -- The way in which configurations are chosen and stopped: see
-    -- [Search](#search).
+    -- The way in which configurations are chosen and stopped, such as `'asha'`, `'patience'` or
+    -- `'tpe'`: see [Search](#search).
     search text DEFAULT 'auto',
     -- Parameters of `search`.
     search_params jsonb DEFAULT NULL,
@@ -54,8 +55,7 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     seed bigint DEFAULT NULL,
     -- `'tensorflow'`, `'jax'` or `'torch'`.
     backend text DEFAULT 'tensorflow',
-    -- Number of worker sessions, which share the cores. NULL: chosen as by
-    -- `madlib_fit_multiple_model`.
+    -- Number of worker sessions, which share the cores. NULL: chosen by cores, memory and segments.
     workers integer DEFAULT NULL,
     -- Give each trainer a GPU ([gpu.md](../../how-to/gpus.md)).
     use_gpus boolean DEFAULT FALSE,

@@ -49,6 +49,8 @@ def test_two_commands_lead_to_a_role_that_trains(machine: DockerContainer) -> No
 
     status, output = ran(machine, SETUP)
     assert status == 0, output
+    # Root's own way into the system user's account, because this Debian has no sudo.
+    assert "Open a session of ann with: runuser -u postgres -- psql" in output
     session = ["psql", "--no-psqlrc", "-At", "--username", "ann", "flowers"]
     statements = [
         "CREATE TABLE mine AS SELECT i AS id, i % 7 AS a, i % 7 > 3 AS b"

@@ -15,10 +15,12 @@ from run_progress import RUNNING
 
 from cerebro_db.display.board_list import Board, measure_bars
 from cerebro_db.display.boards import (
+    WIDTH,
     describe_differences,
     escape_text,
     find_newest_losses,
     format_progress,
+    make_console,
     make_leaderboard_table,
     make_progress_key,
     split_settings,
@@ -152,6 +154,15 @@ def test_a_leaderboard_that_was_asked_for_is_shown_as_one() -> None:
     assert lines[3] == ["2", "4", "model_id=4", "failed", "2", "1.2"]
     assert "<td>model_id=4</td>" in board._repr_html_()
     assert repr(Board(Records([], ["rank"]))).split()[:2] == ["rank", "mst_key"]
+
+
+@pytest.mark.parametrize("width", [80, 200, None])
+def test_output_that_is_piped_has_the_width_of_the_variable(
+    width: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if width is not None:
+        monkeypatch.setenv("COLUMNS", str(width))
+    assert make_console().width == (width or WIDTH)
 
 
 @pytest.mark.parametrize("width", [80, 200])

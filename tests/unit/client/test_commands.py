@@ -179,6 +179,10 @@ def test_options_that_are_arguments_of_sql_have_its_help() -> None:
     result = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "300"})
     for name in get_type_hints(TrainOptions):
         assert shown[name][:60] in result.output
+    narrow = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "80"})
+    assert "…" not in narrow.output
+    for name, value in (("models", "realmlp"), ("search", "'asha'"), ("backend", "'jax'")):
+        assert value in shown[name], "an option of words names some"
 
 
 @pytest.mark.parametrize("budget", ["5", " 300 "])
