@@ -112,7 +112,7 @@ def _check_request(request: PlotRequest, force: bool) -> None:
     if request.kind in RUN_KINDS:
         if request.source is not None:
             raise typer.BadParameter(
-                f"--kind {request.kind} draws a run, and takes no table", param_hint="--source"
+                f"--kind {request.kind} takes no table: it needs a run", param_hint="--source"
             )
         request.parse_run_id()
 

@@ -97,19 +97,19 @@ def test_a_member_of_a_role_of_many_tenants_leaves_none(
 ) -> None:
     with (
         another_role(bench, shared_superuser, "tenants, all", options="NOLOGIN"),
-        another_role(bench, shared_superuser, "tenant", granted=False) as tenant,
+        another_role(bench, shared_superuser, "lodger", granted=False) as lodger,
     ):
-        shared_superuser.rows('GRANT "tenants, all" TO tenant')
-        before = left(tenant)
+        shared_superuser.rows('GRANT "tenants, all" TO lodger')
+        before = left(lodger)
         shared_superuser.rows(KEEP, '"tenants, all"', False)
-        with session(tenant) as other:
+        with session(lodger) as other:
             pid = int(other.value(PID))
             assert pid != before
         eventually(lambda: not alive({pid}))
         left(bench)
         left(shared_superuser)
         shared_superuser.rows(KEEP, '"tenants, all"', True)
-        with session(tenant) as other:
+        with session(lodger) as other:
             assert other.value(PID) == before
 
 
