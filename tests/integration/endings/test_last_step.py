@@ -233,7 +233,7 @@ def test_a_version_is_compared_over_rows_whose_source_is_gone(
         tables = [f"cerebro_state.r{run}_{name}" for name in ("compared", "compared_summary")]
         assert watcher.exists(*tables)
         watcher.rows("SET lock_timeout = '20s'; DROP TABLE public.guests")
-    assert "is not better than version 1, which goes on to predict" in "".join(bench.messages())
+    assert "is not better than version 1, which keeps predicting" in "".join(bench.messages())
     assert bench.value("SELECT count(*) FROM cerebro.model_version WHERE model = 'changed'") == 2
     bench.rows("SELECT cerebro.drop_model('changed')")
     assert not any(bench.exists(name) for name in tables)
@@ -258,7 +258,7 @@ def test_a_version_that_is_deployed_meanwhile_goes_on_to_predict(
         in_the_midst(bench, watcher, "changed", background=False) as run,
     ):
         watcher.rows("SELECT cerebro.deploy('changed', '2')")
-    assert f"goes on to predict: it was deployed while run {run} was under way" in "".join(
+    assert f"keeps predicting: it was deployed while run {run} was under way" in "".join(
         bench.messages()
     )
     assert bench.row("SELECT version, versions FROM cerebro.model WHERE model = 'changed'") == (

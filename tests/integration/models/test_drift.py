@@ -171,7 +171,7 @@ def test_newer_rows_are_learned_from_beside_the_others(bench: Workbench, guests:
     )
     findings = bench.rows("SELECT what, ok, detail FROM cerebro.verify('guests_came', '2')")
     details = {what: detail for what, ok, detail in findings if not ok}
-    assert details["source"].startswith("it has other rows than then")
+    assert details["source"].startswith("its rows have changed")
     assert "new ones were packed beside them" in details["state"]
 
 

@@ -271,7 +271,7 @@ def test_of_no_rows_there_are_no_metrics(session: Workbench) -> None:
     session.rows("CREATE OR REPLACE VIEW nobody AS SELECT * FROM visits WHERE kind IS NULL")
     assert session.rows("SELECT * FROM cerebro.evaluate('kinds', 'nobody')") == []
     assert session.rows("SELECT * FROM cerebro.evaluate('costs', 'nobody') WHERE false") == []
-    assert any("there are no rows with a kind" in text for text in session.messages())
+    assert any("no row has a value of kind" in text for text in session.messages())
 
 
 WRONG = {

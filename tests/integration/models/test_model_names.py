@@ -142,5 +142,5 @@ def test_versions_that_divide_rows_otherwise_are_not_compared(
     shared_superuser.rows(f"UPDATE cerebro.run_log SET spec = {spec} WHERE run_id = %s", reserved)
     bench.messages()
     bench.rows("SELECT FROM cerebro.refresh(%s, epochs => 1)", name)
-    assert "the rows of the run are divided otherwise" in "".join(bench.messages())
+    assert "its rows were split differently" in "".join(bench.messages())
     assert [deployed for _, deployed, _ in versions(bench, name)] == [True, False]

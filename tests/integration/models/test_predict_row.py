@@ -113,7 +113,7 @@ def test_missing_columns_are_null_and_told_once(session: Workbench) -> None:
     )
     assert predicted(session, some) == predicted(session, full)
     assert session.messages() == [
-        "NOTICE:  predict_row: record has no 'large', 'cost'; taken for NULL\n"
+        "NOTICE:  predict_row: record has no 'large', 'cost': taken for NULL\n"
     ]
     assert predicted(session, {})["prediction"] in ("odd", 'even "%s"')
 

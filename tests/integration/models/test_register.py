@@ -253,7 +253,7 @@ def test_a_version_that_cannot_predict_the_rows_of_another_stands_in_no_way(
     (run_id, *_), *_ = session.rows(
         f"SELECT * FROM cerebro.train('gaps', 'label', 'named', {options})"
     )
-    assert "that predicted so far cannot any more" in "".join(session.messages())
+    assert "can no longer predict" in "".join(session.messages())
     assert session.value("SELECT version FROM cerebro.model WHERE model = 'named'") == 2
     assert not session.exists(f"cerebro_state.r{run_id}_compared")
 

@@ -671,7 +671,7 @@ def test_a_version_that_predicts_something_else_waits(bench: Workbench, spare: s
             assert bench.value("SELECT cerebro.deploy('spare', '3')") == 3
         before = bench.row(predicting) if number > 1 else None
         bench.rows(f"SELECT * FROM cerebro.train('passengers', '{target}', 'spare', {quick}{task})")
-        waits = f"it has another target or task. SELECT cerebro.deploy('spare', '{number}');"
+        waits = f"it predicts another target or task. SELECT cerebro.deploy('spare', '{number}');"
         assert (waits in "".join(bench.messages())) == (number > 1)
         assert before in (None, bench.row(predicting))
     assert bench.row(predicting) == (3, "age", "regression")

@@ -103,5 +103,8 @@ def test_what_has_changed_since_is_told_apart(bench: Workbench, stayed: str) -> 
         "SELECT cerebro.drop_run((SELECT run_id FROM cerebro.model_version WHERE version = 1))"
     )
     refused(
-        bench, "SELECT * FROM cerebro.verify('stayed', '1')", code="55000", words="is in no log"
+        bench,
+        "SELECT * FROM cerebro.verify('stayed', '1')",
+        code="55000",
+        words="not in the log",
     )

@@ -1,4 +1,4 @@
-"""Messages with a number have the form of the noun that the number needs: "1 row", "2 rows"."""
+"""The words of messages: "1 row" and "2 rows", and one word for one thing."""
 
 from __future__ import annotations
 
@@ -41,6 +41,8 @@ NUMERIC = {"len", "sum", "round", "int", "min", "max", "ceil", "count"}
 SHOWN = re.compile(r"(\{\{[^{}]+\}\}|\$\{[^{}]+\})(?:</\w+>)?( [a-z -]+)")
 """A value in a page or in a script, and the words behind it."""
 TEXTS = {"kind", "size"}
+MAIN_PATH = ("operations/train", "operations/explain", "operations/models", "preprocessing")
+OF_MADLIB = re.compile(r"\b(?:iterations?|model arch)\b", re.IGNORECASE)
 HELPERS = {"count_nouns", "match_verb"}
 
 
@@ -109,6 +111,17 @@ def test_messages_count_by_one_function() -> None:
         for place in find_uncounted(tree(path))
     ]
     assert not places, "\n".join(places)
+
+
+@pytest.mark.parametrize("room", MAIN_PATH)
+def test_the_main_path_has_none_of_madlibs_words(room: str) -> None:
+    """It says epoch; `iteration` and `model arch` are for MADlib's functions."""
+    modules = sorted((ROOT / PACKAGES[0] / room).rglob("*.py"))
+    assert modules
+    for path in modules:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not OF_MADLIB.search(node.value), f"{path}:{node.lineno}"
 
 
 @pytest.mark.parametrize("page", [*PAGES, *SCRIPTS], ids=lambda page: page.name)

@@ -1,14 +1,17 @@
-"""The best value so far, as messages name it."""
+"""The messages of a run: its start, and the best value so far."""
 
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.configs.run_spec import Ranking
-from cerebro_plpy.run.loop.messages import RankedValue, choose_best
+from cerebro_plpy.run.loop.messages import RankedValue, choose_best, describe_start
 
 NUMBERS = st.sampled_from([0.0, 1.0, 2.0, math.nan])
 VALUES = st.lists(st.builds(RankedValue, st.integers(1, 9), NUMBERS, NUMBERS))
@@ -32,3 +35,18 @@ def test_no_value_is_before_the_best(values: list[RankedValue], descending: bool
         assert mst_key == min(
             v.mst_key for v in numbers if (v.value, v.loss) == (number, min(finite))
         )
+
+
+@pytest.mark.parametrize(
+    ("train", "amounts"),
+    [(None, "1 configuration, 2 segments, 1 iteration"), ("spec", "1 configuration, 1 epoch")],
+)
+def test_the_start_of_a_run_counts_what_its_caller_knows(train: str | None, amounts: str) -> None:
+    """MADlib's words are for MADlib's calls."""
+    request: Any = SimpleNamespace(
+        configs=[1],
+        source=SimpleNamespace(segments=(0, 1)),
+        spec=SimpleNamespace(epochs=1, train=train),
+        is_quiet=False,
+    )
+    assert describe_start(7, request).startswith(f"run 7: {amounts}; SELECT * FROM cerebro.")

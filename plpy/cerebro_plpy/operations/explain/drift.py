@@ -64,14 +64,14 @@ def read_profile(db: Database, version: Version) -> Profile:
     if not rows:
         raise InsufficientPrivilege(
             f"{MODULE} error: model {version.model!r} belongs to {version.owner!r}: only its owner "
-            "may know what it was trained on.",
+            "may read about its training rows.",
             hint="Ask the owner for a view or a function that shows it.",
         )
     text = rows[0]["profile"]
     if text is None:
         raise ObjectNotReady(
-            f"{MODULE} error: of version {version.version} of model {version.model!r} it was not "
-            "kept what its training rows were like.",
+            f"{MODULE} error: version {version.version} of model {version.model!r} has no record "
+            "of its training rows.",
             hint="Train the model again.",
         )
     return Profile.from_json(json.loads(text), version.recipe)

@@ -192,4 +192,4 @@ def _skip_unlabelled(db: Database, blocks: RowBlocks, version: Version) -> RowBl
             f"{match_verb(unlabelled, 'is')} left out"
         )
     if not labelled:
-        db.notice(f"{MODULE}: there are no rows with a {target}")
+        db.notice(f"{MODULE}: no row has a value of {target}")

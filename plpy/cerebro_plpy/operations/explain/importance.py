@@ -65,11 +65,12 @@ def importance(db: Database, gd: Globals, model: str | None, source: str | None)
     raw_source = resolve_source_with_notice(Catalog(db, MODULE), version, source)
     if version.group_by is not None:
         db.notice(
-            f"{MODULE}: of the model of all rows, not of those of groups by {version.group_by}"
+            f"{MODULE}: measured with the model of all rows, without those of groups by "
+            f"{version.group_by}"
         )
     importances = _measure_importances(db, gd, version, raw_source)
     if not importances:
-        db.notice(f"{MODULE}: there are no rows with a {version.target}")
+        db.notice(f"{MODULE}: no row has a value of {version.target}")
     return sorted(
         importances, key=lambda row: (row["importance"] is None, -(row["importance"] or 0.0))
     )

@@ -77,8 +77,8 @@ def find_template_run(db: Database, module: str, run_id: int | None) -> Template
     train = TrainSpec.from_json(json.loads(runs[0]["train"]))
     if train.start:
         raise FeatureNotSupported(
-            f"{module} error: run {run_id} refreshes a version of model {train.model!r}: no "
-            "configuration can join it.",
+            f"{module} error: run {run_id} refreshes a version of model {train.model!r}: "
+            "configurations cannot be added to it.",
             hint=f"To try others: {_suggest_train_call(train)}",
         )
     rows = db.peek(sql("act.configs"), run_id)

@@ -221,7 +221,7 @@ def drill_down(db: Database, command: Command, space: str | None, n: int | None)
     action = command.action
     if space is None:
         raise NullNotAllowed(
-            f"{action} error: space is NULL; expected what is to be varied, as JSON."
+            f"{action} error: space is NULL; expected the fields to vary, as JSON."
         )
     config_rows = db.peek(sql("act.config"), command.run_id, command.mst_key)
     new_rows: list[JsonObject] = []
@@ -278,7 +278,7 @@ def _check_live(db: Database, command: Command, run: Row, epochs: int) -> None:
         )
     if run["averages"]:
         raise FeatureNotSupported(
-            f"{command.action} error: run {command.run_id} averages: within an iteration its "
+            f"{command.action} error: run {command.run_id} averages: within an epoch its "
             "models have no states.",
             hint=f"Cancel it: SELECT cerebro.cancel({command.run_id});",
         )

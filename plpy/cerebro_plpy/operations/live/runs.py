@@ -78,7 +78,7 @@ def suggest_longer_training(db: Database, run_id: int | None, epochs: int) -> st
 def _make_in_use_error(db: Database, module: str, run_id: int) -> ObjectInUse:
     if lock_holders.is_owner_at_work(db, run_id):
         return ObjectInUse(
-            f"{module} error: run {run_id} is under way: another session is its orchestrator, or "
+            f"{module} error: run {run_id} is under way: another session executes it, or "
             "holds its lock.",
             hint=f"SELECT * FROM cerebro.progress WHERE run_id = {run_id};",
         )

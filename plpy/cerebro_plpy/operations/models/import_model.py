@@ -100,7 +100,7 @@ def import_model(db: Database, gd: Globals, data: bytes | None, model: str | Non
             model_grants.publish_deployed(LocalSession(db), name)
     outcome = "it predicts from now on"
     if deployed is not None:
-        outcome = f"version {deployed} goes on to predict, until cerebro.deploy says otherwise"
+        outcome = f"version {deployed} keeps predicting until you call cerebro.deploy"
     db.info(f"model {name!r}: version {version.version} was imported; {outcome}")
     return version.version
 

@@ -359,9 +359,9 @@ def check_rows(lineage: Lineage, training_data: TrainingData) -> None:
     names = [name for name in differences if name != "rows"]
     if names:
         raise ObjectNotReady(
-            f"{MODULE} error: the training rows of now are of another kind than those of then: "
-            f"{', '.join(names)} differ.",
-            detail="Such as where a class has no rows any more.",
+            f"{MODULE} error: the training rows have changed too much since the version was "
+            f"trained: {', '.join(names)} differ.",
+            detail="For example, a class has no rows any more.",
             hint="Train the model again.",
         )
 

@@ -116,7 +116,7 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
             model_grants.publish_deployed(LocalSession(db), model)
     outcome = "it predicts from now on"
     if deployed is not None:
-        outcome = f"version {deployed} goes on to predict, until cerebro.deploy says otherwise"
+        outcome = f"version {deployed} keeps predicting until you call cerebro.deploy"
     db.info(
         f"model {model!r}: version {version} is {trained.title} of {trained.relation.spelling}; "
         f"{outcome}"

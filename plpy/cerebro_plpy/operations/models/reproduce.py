@@ -180,15 +180,13 @@ class Reproduction:
             return Finding(
                 "source",
                 False,
-                f"it has {count_nouns(rows, 'row')}; what they were like was not kept",
+                f"it has {count_nouns(rows, 'row')}; the original ones were not recorded",
             )
         if repacked.fingerprint == self.lineage.fingerprint:
-            return Finding("source", True, f"its {count_nouns(rows, 'row', 'is')} those of then")
+            return Finding("source", True, f"its {count_nouns(rows, 'row', 'is')} unchanged")
         spec = self.lineage.train_spec
         original_rows = spec.split.training_rows + spec.split.validation_rows
-        return Finding(
-            "source", False, f"it has other rows than then: {rows} now, {original_rows} then"
-        )
+        return Finding("source", False, f"its rows have changed: {rows} now, {original_rows} then")
 
     def _pack_source(self) -> TrainingData:
         """Pack the current rows of the source with the recipe of the version."""
@@ -215,7 +213,7 @@ class Reproduction:
         existing = self.context.control.run(sql("features.data_tables"), (names,))
         if len(existing) < len(names):
             return None, Finding(
-                "packed rows", False, "they were removed; those of the source take their place"
+                "packed rows", False, "they were removed; the rows of the source replace them"
             )
         inputs = find_packed_inputs(self.catalog, *names)
         try:
@@ -242,7 +240,7 @@ class Reproduction:
             return retained
         if repacked is not None and self._has_original_buffers(repacked):
             return PackedRows(repacked.inputs, repacked.data)
-        message = "there are no packed rows of then"
+        message = "the original packed rows are gone"
         if self.lineage.train_spec.source.additions:
             message += "; new ones were packed beside them"
         raise ObjectNotReady(message)

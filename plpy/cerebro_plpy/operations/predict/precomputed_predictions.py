@@ -78,7 +78,7 @@ def read_predictions(reference: str | None) -> Iterator[Block]:
         file = _open_file(path, bytes.fromhex(match["secret"]))
     if file is None:
         raise ObjectNotReady(
-            "predict error: what was predicted for this statement is gone.",
+            "predict error: the predictions of this statement are gone.",
             hint=f"A session keeps {MAX_FILES} predictions of a transaction. Make tables of them "
             "by CREATE TABLE AS.",
         )

@@ -268,7 +268,7 @@ def _make_group_text(
 def _report_missing_columns(db: Database, cached: CachedModel, keys: Collection[str]) -> None:
     missing = [repr(name) for name in cached.types if name not in keys]
     if missing:
-        db.notice(f"{MODULE}: record has no {', '.join(missing)}; taken for NULL")
+        db.notice(f"{MODULE}: record has no {', '.join(missing)}: taken for NULL")
 
 
 def _make_record_error(db: Database, cached: CachedModel, record: str) -> CerebroError:
@@ -292,6 +292,6 @@ def _make_record_error(db: Database, cached: CachedModel, record: str) -> Cerebr
                 expected = features[name].expected_values
             return InvalidText(
                 f"{MODULE} error: column {name!r} of record is {value:.100}; expected {expected}.",
-                hint=f"It is read as {type_}. What is not known may be null, or be left out.",
+                hint=f"It is read as {type_}. An unknown value may be null or left out.",
             )
     return InvalidText(f"{MODULE} error: record has a value that cannot be read: {record:.100}")

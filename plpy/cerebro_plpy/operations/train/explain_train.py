@@ -137,10 +137,10 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
     yield from _explain_border(table)
     if table.weight is not None:
         weight = f"{request.arguments.weight}"
-        yield _make_row("rows", "weight", weight, "as weight says; metrics know no weights")
+        yield _make_row("rows", "weight", weight, "argument weight; metrics ignore weights")
     if table.share < 1:
         text = f"{table.share:.2g} of the training rows"
-        reason = "in the time of budget no epoch would go over all of them"
+        reason = "an epoch over all rows would take longer than the budget"
         yield _make_row("rows", "sample", text, reason, {"share": table.share})
     yield _explain_rows("validation", table.validation_rows, "models are compared by these")
     reason = "usual"
@@ -214,7 +214,7 @@ def _explain_groups(table: RawTable) -> Iterator[Row]:
         return
     for group in groups.rows_by_group:
         text = f"{count_nouns(group.training, 'row')} to train on, {group.validation} held back"
-        reason = "it has models of its own, tried as those of all rows are"
+        reason = "models of its own, chosen like those of all rows"
         rows = [group.training, group.validation]
         yield _make_row("group", group.value, text, reason, {"rows": rows})
     training_rows, validation_rows = groups.ungrouped_rows
@@ -267,7 +267,7 @@ def _explain_effort(planned: PlannedTraining, plan: RunPlan) -> Iterator[Row]:
     if load.groups:
         groups = f", for all rows and for each of {count_nouns(load.groups, 'group')},"
     text = f"{effort.configs}{groups} of at most {count_nouns(effort.epochs, 'epoch')} each"
-    reason = "by the rows and the budget, as far as configs and epochs leave it open"
+    reason = "by the rows and the budget, unless configs or epochs are given"
     data: dict[str, Any] = {"configs": effort.configs, "epochs": effort.epochs}
     yield _make_row("effort", "configurations", text, reason, data)
     yield _explain_time(planned, plan)

@@ -80,8 +80,8 @@ def pack_compared(
     difference = describe_difference(version.formats, catalog.db.caller_settings)
     if difference and rows.copies:
         catalog.db.notice(
-            f"version {version.version} of model {version.model!r}, with which the new one is "
-            f"compared, reads rows under other formats: {difference}"
+            f"the new version is compared with version {version.version} of model "
+            f"{version.model!r}, which reads rows under other formats: {difference}"
         )
     control.run(sql("features.before_compared"))
     part = table.parts[1]
@@ -99,7 +99,7 @@ def pack_compared(
             raise
         control.run(sql("features.without_compared"))
         catalog.db.notice(
-            f"the version of model {version.model!r} that predicted so far cannot any more: "
+            f"version {version.version} of model {version.model!r} can no longer predict: "
             f"{error.message}"
         )
         return ComparedVersion(version.version, usable=False)

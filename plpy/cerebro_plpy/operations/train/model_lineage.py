@@ -91,8 +91,8 @@ def read_lineage(db: Database, module: str, model: str | None, number: int | Non
         raise ObjectNotReady(
             f"{module} error: version {number} of model {model!r} was registered: no run has made "
             "it under this name.",
-            hint="Only what cerebro.train has made can be trained again: a replay_run of "
-            "madlib_fit_multiple_model() repeats what made a model table.",
+            hint="Only models of cerebro.train can be trained again. The argument replay_run of "
+            "madlib_fit_multiple_model() repeats a run that wrote a model table.",
         )
     params = json.loads(row["params"])
     run_spec = None
@@ -100,9 +100,9 @@ def read_lineage(db: Database, module: str, model: str | None, number: int | Non
         run_spec = logged_run.read_run(db, version.run_id).spec
     if run_spec is None or run_spec.train is None:
         raise ObjectNotReady(
-            f"{module} error: run {version.run_id}, of which version {number} of model {model!r} "
-            "is, is in no log.",
-            hint="Train the model again; it was cerebro.drop_run that removed the run.",
+            f"{module} error: run {version.run_id}, which trained version {number} of model "
+            f"{model!r}, is not in the log.",
+            hint="Train the model again. cerebro.drop_run has removed the run.",
         )
     keys = [version.mst_key]
     if row["template"] == ensemble.NAME and run_spec.train.start is None:

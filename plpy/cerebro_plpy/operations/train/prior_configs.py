@@ -73,7 +73,7 @@ def _read_named(module: str, session: Session, name: str | None) -> tuple[PriorC
                 hint = near_matches(name, models)
         raise UndefinedObject(
             f"{module} error: start_from names {name!r}, but there is no such {kind} of yours, or "
-            "nothing came of it.",
+            "it has no result.",
             hint=hint,
         )
     return _parse_rows(rows, "of {}" if run_id is None else "best of {}")

@@ -195,9 +195,9 @@ def _read_holdout_rows(results: RunResults) -> HoldoutRows | None:
     rows = read_holdout_rows(Catalog(results.db, MODULE), results.context.reader, results.run)
     if rows is None:
         results.db.notice(
-            f"the packed rows of run {results.run.run_id} were removed: its version is one "
-            "configuration, without a margin, importances and all else that is computed from rows "
-            "that were held back"
+            f"the packed rows of run {results.run.run_id} were removed: its version is a "
+            "single configuration, without a margin, importances and other results from the rows "
+            "held back"
         )
     return rows
 
@@ -266,8 +266,8 @@ def _choose_group_results(
     missing = sorted(layouts.keys() - best.keys())
     if missing:
         results.db.notice(
-            f"the budget was over before groups {', '.join(missing)} had a model: that of all rows "
-            "predicts them"
+            f"the budget was over before groups {', '.join(missing)} had a model: the model of "
+            "all rows predicts them"
         )
     configs = results.read_configs()
     group_results = []
@@ -327,13 +327,13 @@ def _compare_with_deployed(
     try:
         deployed = model_versions.get_deployed(results.db, MODULE, train_spec.model)
         if deployed.task != train_spec.task or deployed.target != train_spec.target:
-            return Comparison(False, "it has another target or task")
+            return Comparison(False, "it predicts another target or task")
         compared = train_spec.compared
         is_recorded = compared is not None and compared.version == deployed.version
         if compared is not None and is_recorded and not compared.usable:
             return Comparison(True)
         if not _is_divided_alike(train_spec, entry):
-            return Comparison(False, "the rows of the run are divided otherwise")
+            return Comparison(False, "its rows were split differently")
         if not have_same_inputs(deployed.recipe, Recipe.from_json(train_spec.recipe)):
             if not is_recorded:
                 return Comparison(False, f"it was deployed while run {run.run_id} was under way")
@@ -344,7 +344,7 @@ def _compare_with_deployed(
         deployed_rows = predict_holdout(results.context, rows, _make_version_network(deployed))
     except UNUSABLE as error:
         results.db.notice(
-            f"the version of model {train_spec.model!r} that predicted so far cannot any more: "
+            f"the deployed version of model {train_spec.model!r} can no longer predict: "
             f"{error.message}"
         )
         return Comparison(True)
@@ -387,14 +387,14 @@ def _explain_outcome(model: str, added_version: AddedVersion, comparison: Compar
     """Return the reason why a version is not deployed, for a message.
 
     >>> _explain_outcome("m", AddedVersion(2, 1), Comparison(False))
-    'is not better than version 1, which goes on to predict'
+    'is not better than version 1, which keeps predicting'
     """
     deployed = added_version.deployed
     if comparison.obstacle is None:
-        return f"is not better than version {deployed}, which goes on to predict"
+        return f"is not better than version {deployed}, which keeps predicting"
     command = f"SELECT cerebro.deploy({quote_text(model)}, '{added_version.version}');"
     return (
-        f"cannot be compared with version {deployed}, which goes on to predict: "
+        f"cannot be compared with version {deployed}, which keeps predicting: "
         f"{comparison.obstacle}. {command} lets the new one predict"
     )
 

@@ -45,8 +45,8 @@ def report_table(db: Database, table: RawTable) -> None:
     if table.share < 1:
         db.notice(
             f"{count_nouns(table.rows, 'row')}, a share of {table.share:.2g}, "
-            f"{match_verb(table.rows, 'is')} trained on: in the time of budget no epoch would go "
-            "over all rows"
+            f"{match_verb(table.rows, 'is')} trained on: an epoch over all rows would take "
+            "longer than the budget"
         )
     if table.groups and table.groups.small_values:
         number = table.groups.small_values

@@ -137,8 +137,8 @@ def check_types(
     for name, kind in types.items():
         if name not in families:
             raise InvalidParameter(
-                f"{module} error: types names column {name!r}, which is none of those that are "
-                "learned from.",
+                f"{module} error: types names column {name!r}, which is not one of the columns "
+                "to learn from.",
                 hint=suggest_types(types, name, columns),
             )
         possible = possible_kinds(families[name])

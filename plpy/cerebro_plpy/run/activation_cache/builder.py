@@ -113,7 +113,7 @@ def _continue_without(build: BuildContext, error: CerebroError) -> None:
     for worker in build.worker_set.workers:
         worker.memory.forget()
     build.call.db.notice(
-        f"what frozen layers give is computed again in each iteration: {error.message}"
+        f"the outputs of frozen layers are computed again in each epoch: {error.message}"
     )
 
 

@@ -240,8 +240,8 @@ def _find_logged_cuts(
     missing = sorted(mst_key for mst_key, layer in layers.items() if (mst_key, layer) not in cuts)
     if missing:
         raise ObjectNotReady(
-            f"configurations {missing} were trained on what frozen layers give, which cannot be "
-            f"stored now: {obstacle or 'their networks cannot be cut there'}",
+            f"configurations {missing} were trained on outputs of frozen layers, which cannot "
+            f"be stored now: {obstacle or 'their networks cannot be cut there'}",
             hint="COMMIT the transaction that made the tables, or train again.",
         )
     return {mst_key: cuts[mst_key, layer] for mst_key, layer in layers.items()}

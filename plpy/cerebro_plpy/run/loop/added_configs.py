@@ -233,9 +233,9 @@ class ConfigSource:
         request = self._request
         unknown = sorted({config.model_id for config in configs} - request.architectures.keys())
         if unknown:
-            raise InvalidParameter(f"models {unknown} are not among those that the run began with")
+            raise InvalidParameter(f"models {unknown} are not among those of the run")
         if any(config.fit.callbacks.tensorboard for config in configs):
-            raise InvalidParameter("TensorBoard cannot be begun in the midst of a run")
+            raise InvalidParameter("TensorBoard cannot start during a run")
         models = {config.model_id: request.architectures[config.model_id] for config in configs}
         table = request.architecture_table or Relation("", "", "", 0, "")
         checked = check_configs(configs, models, request.source, table, self._context.check)

@@ -86,10 +86,14 @@ def choose_best(values: Iterable[RankedValue], ranking: Ranking) -> tuple[int, f
 def describe_start(run_id: int, request: FitRequest) -> str:
     """Return the message at the start of a run, with the query that shows its progress."""
     end = " It is removed from the log at its end." if request.is_quiet else ""
+    amounts = [count_nouns(len(request.configs), "configuration")]
+    if request.spec.train is None:
+        amounts.append(count_nouns(len(request.source.segments), "segment"))
+        amounts.append(count_nouns(request.spec.epochs, "iteration"))
+    else:
+        amounts.append(count_nouns(request.spec.epochs, "epoch"))
     return (
-        f"run {run_id}: {count_nouns(len(request.configs), 'configuration')}, "
-        f"{count_nouns(len(request.source.segments), 'segment')}, "
-        f"{count_nouns(request.spec.epochs, 'iteration')}; SELECT * FROM cerebro.progress WHERE "
+        f"run {run_id}: {', '.join(amounts)}; SELECT * FROM cerebro.progress WHERE "
         f"run_id = {run_id};{end}"
     )
 

@@ -194,8 +194,8 @@ def fail_orphans(run: Run) -> Iterator[Step]:
         if key is None:
             return
         reason = (
-            f"mst_key={state.waiting[key].parent}, from whose state it was to begin, failed before "
-            "it came to that"
+            f"its parent, mst_key={state.waiting[key].parent}, failed before its state could be "
+            "copied"
         )
         step = fail_config(run, key, reason) if key in state.progress else Step()
         yield step._replace(changes=[partial(state.forget_waiting, key), *step.changes])

@@ -113,7 +113,7 @@ class RuntimeStats:
 
 def _notes_of(config: ConfigState, result: BatchResult) -> Iterator[tuple[object, str]]:
     """Yield the notes about visits, each with a subject that it is reported once for."""
-    configs = f"mst_key={config.mst_key} and its like"
+    configs = f"mst_key={config.mst_key} and similar configurations"
     for _, measured in result.training:
         if measured["fallback"]:
             text = f"{configs} need Keras' own, slower loop: {measured['fallback']}"
