@@ -129,4 +129,4 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import configurations
 return configurations.explore_layers(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.explore_layers IS 'Make an architecture table with the same head on what each of these layers of a network with weights gives, all in front of it frozen; trained as one run they say which layer gives the best features';
+COMMENT ON FUNCTION cerebro.explore_layers IS 'Make an architecture table that puts the same head behind each of these layers of a network with weights, everything before it frozen. Trained as one run, they show the layer with the best features';

@@ -5,7 +5,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.submit(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.submit IS 'Train in the background what madlib_fit_multiple_model would with the same arguments, and return the id of the run as soon as it is logged';
+COMMENT ON FUNCTION cerebro.submit IS 'Execute madlib_fit_multiple_model with these arguments in the background; return the id of the run when it is logged';
 
 CREATE OR REPLACE FUNCTION cerebro.submit(
     -- `'madlib_fit_multiple_model'`, `'madlib_fit'`, `'madlib_automl'` (or their names with
@@ -19,7 +19,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.submit_call(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.submit IS 'Train in the background what a call would (madlib_fit, madlib_fit_multiple_model, madlib_automl or cerebro.train), with its arguments by their names, and return the id of the run as soon as it is logged';
+COMMENT ON FUNCTION cerebro.submit IS 'Execute a call in the background: madlib_fit, madlib_fit_multiple_model, madlib_automl or cerebro.train, with named arguments. Returns the id of the run when it is logged';
 
 CREATE OR REPLACE PROCEDURE cerebro_internal.work(task json)
 LANGUAGE plpython3u AS $$
@@ -38,7 +38,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.wait(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.wait IS 'Wait until nobody works for a run any more, and return its status; running, where the time was over before';
+COMMENT ON FUNCTION cerebro.wait IS 'Wait until a run ends, and return its status; return running if the time is over first';
 
 CREATE OR REPLACE FUNCTION cerebro.cancel(
     -- The run to cancel.
@@ -48,7 +48,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.cancel(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.cancel IS 'Cancel a run, in the background or not; false where nobody works for it. What it completed stays, and cerebro.resume goes on with it';
+COMMENT ON FUNCTION cerebro.cancel IS 'Cancel a run, in the background or not; return false if it is not under way. Completed work stays, and cerebro.resume continues it';
 
 CREATE OR REPLACE FUNCTION cerebro.resume(
     -- An own run that is `interrupted`, `cancelled` or `failed`.
@@ -60,7 +60,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.resume_run(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.resume IS 'Go on with an own run that was interrupted, cancelled or failed, here or in the background: visits that were completed are not made again, then the output tables are made';
+COMMENT ON FUNCTION cerebro.resume IS 'Continue an own run that was interrupted, cancelled or failed, here or in the background. Completed visits are not repeated; the output tables are made at the end';
 
 CREATE OR REPLACE FUNCTION cerebro.write_outputs(
     -- An own run.
@@ -72,7 +72,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.write_outputs(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.write_outputs IS 'Make the output tables of a run under any name: again, after a rollback, or of what one that goes on or ended early has come to so far';
+COMMENT ON FUNCTION cerebro.write_outputs IS 'Make the output tables of a run under any name: again, after a rollback, or with the results so far of a run that is under way or ended early';
 
 CREATE OR REPLACE FUNCTION cerebro.drop_run(
     -- An own run that is not under way.
@@ -114,7 +114,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.vacuum_runs(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.vacuum_runs IS 'Remove the states of own runs that ended, or were interrupted, so long ago, and features of tables that are no more, and return how many bytes they took; logs and output tables stay';
+COMMENT ON FUNCTION cerebro.vacuum_runs IS 'Remove the states of own runs that ended or were interrupted long enough ago, and features of dropped tables; return the bytes that were freed. Logs and output tables stay';
 
 CREATE OR REPLACE FUNCTION cerebro.drop_features(
     -- The packed table. NULL: all packed tables.
@@ -124,4 +124,4 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import runs
 return runs.drop_features(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.drop_features IS 'Remove what is kept of the caller''s of what frozen layers gave for the rows of a packed table, or of all, and return how many bytes it took';
+COMMENT ON FUNCTION cerebro.drop_features IS 'Remove the stored outputs of frozen layers for the rows of a packed table, or of all own ones; return the bytes that were freed';

@@ -86,7 +86,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.plan_train(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.plan IS 'What cerebro.train would do with the same arguments, as EXPLAIN says it of a query: columns and their encodings, rows on either side, configurations, time and disk; nothing is trained or written';
+COMMENT ON FUNCTION cerebro.plan IS 'Show the plan of cerebro.train with the same arguments, as EXPLAIN does for a query: columns and their encodings, rows, configurations, time and disk. Nothing is trained or written';
 
 CREATE OR REPLACE FUNCTION cerebro.deploy(
     -- An own model.
@@ -122,7 +122,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.register(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.register IS 'Give a model of a model table of MADlib''s functions a name, as a version from then on: what is asked of models by name is asked of it over rows with the arrays that it was trained on; return the number of the version';
+COMMENT ON FUNCTION cerebro.register IS 'Add a model of a model table of MADlib''s functions as a version of a model by name; return the number of the version. Its rows have the arrays that it was trained on';
 
 CREATE OR REPLACE FUNCTION cerebro.export_model(
     -- An own model.
@@ -134,7 +134,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.export_model(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.export_model IS 'A version of an own model as the bytes of a file, with all that predictions with it need and no code; cerebro.import_model adds it to another database';
+COMMENT ON FUNCTION cerebro.export_model IS 'Return a version of an own model as the bytes of a file, which has everything that predictions need and no code; cerebro.import_model adds it to another database';
 
 CREATE OR REPLACE FUNCTION cerebro.import_model(
     -- The bytes of a file that `cerebro.export_model` returned.
@@ -146,7 +146,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import named_models
 return named_models.import_model(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.import_model IS 'Add the version in a file to an own model, after checking everything in it; return the number of the version, which predicts where no other one does';
+COMMENT ON FUNCTION cerebro.import_model IS 'Check the version in a file, and add it to an own model; return the number of the version, which predicts if no other one is deployed';
 
 CREATE OR REPLACE FUNCTION cerebro.drop_model(
     -- An own model.

@@ -11,7 +11,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.stop_config(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.stop_config IS 'Let a configuration of a run that goes on begin no further visit to train; its state stays, and cerebro.continue_config goes on with it. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.stop_config IS 'Stop a configuration of a live run: it begins no further visit. Its state stays, and cerebro.continue_config continues from it. Returns the id of the act';
 
 CREATE OR REPLACE FUNCTION cerebro.continue_config(
     run_id bigint,
@@ -21,7 +21,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.continue_config(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.continue_config IS 'Train a configuration that was stopped, or that a search lets rest, on to the last epoch of its run. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.continue_config IS 'Train a configuration of a live run to the last epoch, after it was stopped or paused by a search. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.clone_config(
@@ -39,7 +39,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.clone_config(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.clone_config IS 'Add a configuration to a run that goes on: another one with other compile or fit parameters, or other fields of its template, which begins from a copy of its state where it is warm. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.clone_config IS 'Add a changed copy of a configuration to a live run: with other compile or fit parameters, or other fields of its template. A warm copy begins with its state. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.add_configs(
@@ -56,7 +56,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.add_configs(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.add_configs IS 'Add configurations of a space, or those of a model selection table, to a run that goes on. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.add_configs IS 'Add configurations of a space, or of a model selection table, to a live run. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.drill_down(
@@ -70,7 +70,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.drill_down(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.drill_down IS 'Add configurations to a run that goes on that are like one of it, but for what the space says: all of it, or so many as configs says. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.drill_down IS 'Add configurations to a live run that vary one of its configurations in a space: all of the space, or as many as configs. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config, cerebro.add_configs.
 
 CREATE OR REPLACE FUNCTION cerebro.set_epochs(
@@ -84,7 +84,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.set_epochs(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.set_epochs IS 'Let a configuration of a run that goes on, or all of them, be trained for another number of epochs, fewer or more than the run has; who has begun a later one ends with that. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.set_epochs IS 'Change the number of epochs of a configuration of a live run, or of all; a configuration that is in a later epoch ends with it. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.prioritize(
@@ -95,7 +95,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.prioritize(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.prioritize IS 'Let a configuration of a run that goes on take workers before all others. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.prioritize IS 'Give workers to a configuration of a live run before all others. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.pause_run(
@@ -105,7 +105,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.pause_run(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.pause_run IS 'Let a run begin no further visit: its trainers end, and its time stops until cerebro.continue_run. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.pause_run IS 'Pause a run: no further visit begins, its trainers end, and its time stops until cerebro.continue_run. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.
 
 CREATE OR REPLACE FUNCTION cerebro.continue_run(
@@ -115,5 +115,5 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import acts
 return acts.continue_run(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.continue_run IS 'Let a run go on that was paused. Returns the id of the act';
+COMMENT ON FUNCTION cerebro.continue_run IS 'Continue a paused run. Returns the id of the act';
 -- Arguments without a comment are those of cerebro.stop_config.

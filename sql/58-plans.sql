@@ -26,7 +26,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import plans
 return plans.plan_fit(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.plan_fit IS 'How madlib_fit_multiple_model with these arguments would be executed, and how long that is expected to take: a tree as of EXPLAIN, as text line by line or (format) as json. Programs that nobody has timed yet are timed on real rows; nothing is trained';
+COMMENT ON FUNCTION cerebro.plan_fit IS 'Show the plan of madlib_fit_multiple_model with these arguments and its expected time, as a tree like that of EXPLAIN, in lines of text or (format) as json. Programs without known times are timed on real rows; nothing is trained';
 -- Arguments without a comment are those of madlib_keras_fit_multiple_model.
 
 CREATE OR REPLACE FUNCTION cerebro.plan_of(
@@ -38,5 +38,5 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import plans
 return plans.plan_of(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.plan_of IS 'The plan of an own run beside what happened: how far each estimate was off, and what would have been better by the times that were measured; a tree as of EXPLAIN, as text line by line or (format) as json';
+COMMENT ON FUNCTION cerebro.plan_of IS 'Show the plan of an own run beside its measured times: the error of each estimate, and a better plan if there was one. It is a tree like that of EXPLAIN ANALYZE, in lines of text or (format) as json';
 -- Arguments without a comment are those of cerebro.plan_fit.

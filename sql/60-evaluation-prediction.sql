@@ -101,5 +101,5 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import evaluation_prediction
 return evaluation_prediction.revoke_predict(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.revoke_predict IS 'Take back what cerebro.grant_predict has granted to a role';
+COMMENT ON FUNCTION cerebro.revoke_predict IS 'Revoke from a role a grant of cerebro.grant_predict';
 -- Arguments without a comment are those of cerebro.grant_predict.

@@ -64,7 +64,7 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
       FROM (SELECT cerebro_internal.predict_blocks($1, $2, $3, NULL, $5, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
-COMMENT ON FUNCTION cerebro.predict IS 'What an own model, or one that its owner has granted and owner names, predicts for each row of a table or view';
+COMMENT ON FUNCTION cerebro.predict IS 'Predict each row of a table or view with an own model, or with one that its owner has granted and owner names';
 
 CREATE OR REPLACE FUNCTION cerebro_internal.rows_of_texts(texts text[], row_type anyelement) RETURNS anyarray
 LANGUAGE plpgsql STABLE PARALLEL UNSAFE
@@ -103,7 +103,7 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest(cerebro_internal.rows_
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
       FROM (SELECT cerebro_internal.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4) AS told OFFSET 0) b OFFSET 0) r
 $$;
-COMMENT ON FUNCTION cerebro.predict_rows IS 'The rows of a table or view, each beside what an own model, or one that its owner has granted and owner names, predicts for it';
+COMMENT ON FUNCTION cerebro.predict_rows IS 'Return the rows of a table or view, each beside its prediction by an own model, or by one that its owner has granted and owner names';
 -- Arguments without a comment are those of cerebro.predict.
 
 CREATE OR REPLACE FUNCTION cerebro.predict_row(
@@ -118,7 +118,7 @@ SET datestyle = iso, ymd SET intervalstyle = postgres SET lc_monetary = 'C' AS $
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_row(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.predict_row IS 'What an own model, or one that its owner has granted and owner names, predicts for one row, which is given as an object of its columns';
+COMMENT ON FUNCTION cerebro.predict_row IS 'Predict one row, an object of its columns, with an own model, or with one that its owner has granted and owner names';
 -- Arguments without a comment are those of cerebro.predict.
 
 -- Who was granted predictions has no right to read what it fills the trainer with. Which version that is, it is told by

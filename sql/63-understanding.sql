@@ -25,7 +25,7 @@ LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
 from cerebro_plpy.api import understanding
 return understanding.evaluate(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.evaluate IS 'How good the predictions of a model are for the rows of a table or view whose target is known: over all of them, and over those of each group';
+COMMENT ON FUNCTION cerebro.evaluate IS 'Measure a model over the rows of a table or view with a known target: over all of them, and over each group';
 
 CREATE OR REPLACE FUNCTION cerebro.importance(
     -- An own model. The deployed version is explained.
@@ -38,7 +38,7 @@ LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
 from cerebro_plpy.api import understanding
 return understanding.importance(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.importance IS 'How much worse a model predicts the rows of a table or view when the values of a column are shuffled among them, for each column that it uses, with the standard error';
+COMMENT ON FUNCTION cerebro.importance IS 'Rank the columns that a model uses: the loss of quality over a table or view when the values of a column are shuffled, with the standard error';
 
 CREATE OR REPLACE FUNCTION cerebro_internal.version_importance(model text, version integer, seconds double precision) RETURNS TABLE (
     importance double precision[], importance_error double precision[])
@@ -72,4 +72,4 @@ SELECT pg_catalog.unnest((b.told).ids), pg_catalog.unnest((b.told).columns), pg_
        pg_catalog.unnest((b.told).patches)::pg_catalog.int4[]
 FROM (SELECT cerebro_internal.attribution_blocks($1, $2, $3) AS told OFFSET 0) b
 $$;
-COMMENT ON FUNCTION cerebro.attribution IS 'Why a model predicts what it does for each row of a table or view: what each column adds to the number, or to the probability of the class that is predicted, and each patch of an image';
+COMMENT ON FUNCTION cerebro.attribution IS 'Explain predictions for the rows of a table or view: the part of each column, and of each patch of an image, in the number or in the probability of the predicted class';

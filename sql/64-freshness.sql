@@ -12,7 +12,7 @@ LANGUAGE plpython3u STABLE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
 return freshness.drift(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.drift IS 'How far the columns of a table or view lie from what an own model was trained on: shares of missing values, population stability index, share of categories that are new';
+COMMENT ON FUNCTION cerebro.drift IS 'Compare the columns of a table or view with the training rows of an own model: missing values, population stability index, share of new categories';
 
 CREATE OR REPLACE FUNCTION cerebro.verify(
     -- An own model.
@@ -24,14 +24,14 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
 return freshness.verify(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.verify IS 'Train a version of an own model once more, from what was kept of its run, and say whether the same bits come out, or what has changed since; nothing of it stays';
+COMMENT ON FUNCTION cerebro.verify IS 'Train a version of an own model again from the records of its run, and compare the bits of the result; changes since then are listed, and nothing is kept';
 
 CREATE OR REPLACE FUNCTION cerebro.verify(model text, version integer) RETURNS TABLE (what text, ok boolean, detail text)
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
 return freshness.verify(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.verify IS 'Train a version of an own model once more, by its number, and say whether the same bits come out';
+COMMENT ON FUNCTION cerebro.verify IS 'Train a version of an own model again, by its number, and compare the bits of the result';
 
 CREATE OR REPLACE FUNCTION cerebro.refresh(
     -- An own model. The version that predicts is trained on.
@@ -51,4 +51,4 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import freshness
 return freshness.refresh(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.refresh IS 'Train the version of an own model that predicts on the rows that its source has now, from its weights on, or longer on the same rows; it returns the new version, which predicts if it is better, or no row where there is nothing to train';
+COMMENT ON FUNCTION cerebro.refresh IS 'Train the deployed version of an own model further: on the rows that its source has now, or longer on the same rows. Returns the new version, which predicts if it is better; no row if there is nothing to train';

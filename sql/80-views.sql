@@ -106,7 +106,7 @@ SELECT n.run_id, CASE WHEN cerebro_internal.may_see(n.owner) THEN n.owner END AS
        CASE WHEN n.status = 'queued' THEN row_number() OVER (PARTITION BY n.status ORDER BY n.turn, n.role_used, n.arrived_at, n.run_id) END AS position,
        n.arrived_at, n.places, n.fewest, n.most, n.configs, n.steady, n.role, n.role_used, n.trainers AS role_trainers, n.role_configs, n.rests, n.workers
 FROM numbered n;
-COMMENT ON VIEW cerebro.queue IS 'All runs that are under way, in how many places each has a trainer at work, and which are queued, at which position: by turns of their roles. Whose those of others are, nobody sees';
+COMMENT ON VIEW cerebro.queue IS 'All runs under way, with the number of places at which each has a trainer at work, and queued runs with their positions, by turns of their roles. Owners of others'' runs are hidden';
 
 -- What was under way in an interrupted run is not: nobody may have been able to say so in the log.
 -- Here and below nothing is correlated: Greenplum forgets the conditions of a subquery in a comparison that reads a view
@@ -134,7 +134,7 @@ FULL JOIN (
     GROUP BY e.run_id, e.mst_key) f USING (run_id, mst_key)
 JOIN cerebro.run r USING (run_id)
 WHERE coalesce(c.status IS NOT NULL, false);
-COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs are those completed, best_epoch is that of which the model is, where it is not the last';
+COMMENT ON VIEW cerebro.config IS 'Training configurations of runs that the reader may see; epochs counts completed ones, best_epoch is the epoch of the model if it is not the last';
 
 -- The newest value is the greatest of arrays that begin with what makes it so: nothing is sorted.
 CREATE OR REPLACE VIEW cerebro.newest_value AS
@@ -246,7 +246,7 @@ CROSS JOIN LATERAL (
                                 THEN pg_catalog.make_interval(secs => least(extract(epoch FROM clock_timestamp() - c.first_start)::double precision
                                                                             * greatest(c.total - c.done, 0) / c.done, 1e10)) END,
                            CASE WHEN r.deadline IS NOT NULL THEN greatest(r.deadline - clock_timestamp(), interval '0') END) END AS eta) t;
-COMMENT ON VIEW cerebro.progress IS 'How far each run is. epoch is the latest that a configuration has begun. eta assumes that the rest goes as fast as what is done, and ends with the budget; of a search it knows what is decided by now. share is the part of the time that has passed, from 0 to 1. phase is what the run does. queue_position is that of a queued run: 1 is next';
+COMMENT ON VIEW cerebro.progress IS 'The progress of each run. epoch is the latest that a configuration has begun. eta assumes the pace so far, and ends with the budget; a search knows its decisions so far. share is the part of the time that has passed, from 0 to 1. phase is the current work. queue_position is the position of a queued run: 1 is next';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS
 SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, v.kind,
@@ -256,7 +256,7 @@ UNION ALL
 SELECT e.run_id, e.segment_id, e.mst_key, e.epoch, e.started_at, e.ended_at, 'evaluate',
        CASE WHEN r.status = 'interrupted' AND e.status = 'running' THEN 'failed' ELSE e.status END, NULL
 FROM cerebro.evaluation e JOIN cerebro.run r USING (run_id);
-COMMENT ON VIEW cerebro.timeline IS 'What each segment did when: training visits, with the server process of their worker, and evaluations';
+COMMENT ON VIEW cerebro.timeline IS 'The work on each segment by time: training visits, with the server process of their worker, and evaluations';
 
 CREATE OR REPLACE VIEW cerebro.learning_curve WITH (security_barrier) AS
 SELECT m.run_id, m.mst_key, m.epoch, m.dataset, m.name, m.value, m.time
@@ -321,12 +321,12 @@ CROSS JOIN (
            max(n.number) FILTER (WHERE n.name = 'price_per_gb_month') AS gb_month, max(n.number) FILTER (WHERE n.name = 'watts_per_core') AS core_watts,
            max(n.number) FILTER (WHERE n.name = 'watts_per_gpu') AS gpu_watts
     FROM (SELECT t.name, CASE WHEN t.value ~ '^[0-9]{1,15}([.][0-9]{1,15})?$' THEN t.value::double precision END AS number FROM cerebro.setting t) n) p;
-COMMENT ON VIEW cerebro.cost IS 'What runs have cost that the reader may see, by configuration; mst_key is NULL in the row of what belongs to a run and to none of them: how its trainers started, its orchestrator. money and kwh are NULL unless an administrator has set prices and watts; unmeasured counts visits, evaluations and runs that nobody has measured, which no sum has';
+COMMENT ON VIEW cerebro.cost IS 'The cost of runs that the reader may see, by configuration. A row with mst_key NULL has the work of the run itself, such as starting trainers. money and kwh need prices and watts, which an administrator sets. unmeasured counts visits, evaluations and runs without a measurement, which no sum includes';
 
 CREATE OR REPLACE VIEW cerebro.decision WITH (security_barrier) AS
 SELECT d.run_id, d.decision_no, d.time, d.mst_key, d.action, d.epoch, d.visits, d.last_epoch, d.cause, d.rule, d.reason, d.act_id
 FROM cerebro.decision_log d JOIN cerebro.run_log r USING (run_id) WHERE cerebro_internal.may_see(r.owner);
-COMMENT ON VIEW cerebro.decision IS 'What was decided of the configurations of a run, by a search or by somebody: after which result, by which rule, and why; and when a run has changed its strategy';
+COMMENT ON VIEW cerebro.decision IS 'Decisions about the configurations of a run, by a search or by a person, with the result, the rule and the reason; and changes of the strategy of a run';
 
 -- An act may be committed when its run has just ended; one that goes on again takes it up.
 CREATE OR REPLACE VIEW cerebro.act WITH (security_barrier) AS
@@ -335,7 +335,7 @@ SELECT a.act_id, a.run_id, a.time, a.actor, a.action, a.mst_key, a.change,
        CASE WHEN a.status = 'scheduled' AND r.status = 'completed' THEN 'it came too late: the run had nothing left to do' ELSE a.reason END AS reason,
        a.visits, a.done_at
 FROM cerebro.act_log a JOIN cerebro.run_log r USING (run_id) WHERE cerebro_internal.may_see(r.owner);
-COMMENT ON VIEW cerebro.act IS 'What people have asked of runs that the reader may see, and what became of it';
+COMMENT ON VIEW cerebro.act IS 'Commands of people to runs that the reader may see, with their outcome';
 
 -- For row security, by which a role sees its own runs alone, not those of roles that it is a member of. It runs as its caller, who
 -- reads that view: so nobody can ask it of others.
@@ -358,7 +358,7 @@ FROM cerebro.grant_log g JOIN cerebro.model_log m ON m.owner = g.owner AND m.mod
 JOIN pg_catalog.pg_class c ON c.relnamespace = 'cerebro_state'::regnamespace AND c.relkind = 'r' AND c.relname = g.gate::name
 JOIN pg_catalog.pg_roles r ON r.oid = c.relowner AND r.rolname = g.owner
 WHERE NOT m.dropped AND g.owner <> current_user AND pg_catalog.has_table_privilege(c.oid, 'SELECT');
-COMMENT ON VIEW cerebro.model_grant IS 'Models of others that the reader may predict with: what of each may be known, with a mark that changes with the model';
+COMMENT ON VIEW cerebro.model_grant IS 'Models of others that the reader may predict with, and what may be known of each; mark changes with the model';
 
 CREATE OR REPLACE VIEW cerebro.model WITH (security_barrier) AS
 SELECT m.model, m.owner, m.deployed AS version, v.task, v.target, v.source, v.metric, v.value, m.deployed_at,
@@ -371,7 +371,7 @@ WHERE cerebro_internal.may_see(m.owner) AND NOT m.dropped
 UNION ALL
 SELECT g.model, g.owner, g.version, g.outline ->> 'task', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
 FROM cerebro.model_grant g WHERE NOT cerebro_internal.may_see(g.owner);
-COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts; of one that others have granted to the reader no more than its task';
+COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each with the version that predicts; of a model that another role has granted, its task only';
 
 CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.created_at, v.run_id, v.mst_key, v.template, v.params,
@@ -379,7 +379,7 @@ SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.create
        v.software, v.fingerprint, v.group_by
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
 WHERE cerebro_internal.may_see(v.owner) AND NOT m.dropped;
-COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader may see: what each was trained on and how, and what it came to';
+COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader may see, with the data, the settings and the result of their training';
 
 CREATE OR REPLACE VIEW cerebro.model_group WITH (security_barrier) AS
 SELECT g.model, g.owner, g.version, g.version = m.deployed AS deployed, v.group_by, g.group_value, g.run_id, g.mst_key, g.template, g.params,
@@ -387,7 +387,7 @@ SELECT g.model, g.owner, g.version, g.version = m.deployed AS deployed, v.group_
 FROM cerebro.group_log g JOIN cerebro.version_log v ON v.owner = g.owner AND v.model = g.model AND v.version = g.version
      JOIN cerebro.model_log m ON m.owner = g.owner AND m.model = g.model
 WHERE cerebro_internal.may_see(g.owner) AND NOT m.dropped;
-COMMENT ON VIEW cerebro.model_group IS 'The models of groups of rows that versions have beside the one of all rows: which predict the rows whose column group_by has that value';
+COMMENT ON VIEW cerebro.model_group IS 'The models of groups of rows in each version: each predicts the rows with its value of the column group_by';
 
 CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS column_name, f.feature ->> 'kind' AS kind,
@@ -398,8 +398,8 @@ FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.m
          CASE WHEN pg_catalog.jsonb_typeof(v.recipe -> 'features') = 'array' THEN v.recipe -> 'features' ELSE '[]' END)
          WITH ORDINALITY AS f (feature, n)
 WHERE cerebro_internal.may_see(v.owner) AND NOT m.dropped;
-COMMENT ON VIEW cerebro.feature IS 'What each version learned of each column before it was trained: how the column is encoded with which constants, or why it is left out; and how much worse predictions get without it';
+COMMENT ON VIEW cerebro.feature IS 'Each column as a version learned it before training: its encoding with constants, or the reason why it is left out; and the loss of quality without it';
 
 CREATE OR REPLACE VIEW cerebro.template AS
 SELECT t.template, t.description, t.field, t.meaning, t.usual, t.usual_regression, t.range FROM cerebro_internal.template_fields() t;
-COMMENT ON VIEW cerebro.template IS 'Templates of networks, a row for each of their fields: its usual value, that for regression where it is another, and the range or choices that are drawn from where nobody says otherwise';
+COMMENT ON VIEW cerebro.template IS 'Templates of networks, a row for each field: its usual value, that of regression if it differs, and the range or choices of its draws';

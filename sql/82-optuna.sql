@@ -34,7 +34,7 @@ FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id)
          UNION ALL SELECT s.name, s.value FROM cerebro_internal.settings_of(c.compile_params) s WHERE c.template IS NULL
          UNION ALL SELECT s.name, s.value FROM cerebro_internal.settings_of(c.fit_params) s WHERE c.template IS NULL) p (name, value)
 WHERE cerebro_internal.may_see(r.owner);
-COMMENT ON VIEW cerebro.parameter IS 'What configurations differ by, one value a row: the fields of a template, or the settings of compile and fit parameters and of their optimizer';
+COMMENT ON VIEW cerebro.parameter IS 'The settings in which configurations differ, one value a row: the fields of a template, or compile and fit parameters and those of their optimizer';
 
 CREATE OR REPLACE VIEW cerebro_optuna.studies WITH (security_barrier) AS
 SELECT r.run_id AS study_id, pg_catalog.concat(coalesce(r.name, 'run'), ' #', r.run_id) AS study_name

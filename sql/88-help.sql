@@ -19,7 +19,7 @@ LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import help
 return help.explain(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro.help IS 'What a function does: in short, or with message usage, help or ? all that the reference says; without a name, a list of all functions';
+COMMENT ON FUNCTION cerebro.help IS 'Describe a function in short, or as in the reference (message usage, help or ?); without a name, list all functions';
 
 -- MADlib's way to ask, f() and f('usage'), for every function of the schema, so that none can be forgotten. Where a
 -- function already means something when it is called so, it keeps its meaning: with no argument needed there is no help
