@@ -10,6 +10,7 @@ from contextlib import closing
 
 import psycopg2
 import pytest
+from followed_hints import read_hint
 from models import NOISY
 from processes import eventually
 from workbench import Workbench, setting, several
@@ -157,6 +158,17 @@ def test_what_no_run_may_cost_is_refused(
     with pytest.raises(psycopg2.Error) as error:
         bench.fit("packed", "never", "three", EPOCHS, **GRID, search_params=json.dumps(params))
     assert error.value.pgcode == "22023" and words in str(error.value)
+
+
+def test_a_limit_that_is_no_interval_is_refused(bench: Workbench) -> None:
+    params = json.dumps({"max_cpu": "soon"})
+    with pytest.raises(psycopg2.Error, match="is 'soon'; expected an interval or a") as caught:
+        bench.fit("packed", "never", "three", EPOCHS, **GRID, search_params=params)
+    assert caught.value.pgcode == "22023"
+    hint = read_hint(caught.value, "For example search_params => '{}'.")
+    params = hint.partition("=> '")[2].rpartition("'")[0]
+    plan = "SELECT count(*) FROM cerebro.plan_fit('packed', 'three', 1, search => 'grid', "
+    assert bench.value(f"{plan} search_params => %s)", params)
 
 
 TRAIN = """

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 
 from cerebro_plpy.configs.json_arguments import read_json
 from cerebro_plpy.configs.run_spec import FitArguments, RunSpec
 from cerebro_plpy.configs.search_space.search_arguments import MAX_CPU
 from cerebro_plpy.configs.search_space.search_rules import SearchRule
 from cerebro_plpy.database.call_checks import read_seconds
+from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter, ObjectNotReady
 from cerebro_plpy.records import replace
@@ -27,7 +29,15 @@ def convert_intervals(db: Database, module: str, arguments: FitArguments) -> Fit
     values = read_json("search_params", arguments.search_params)
     if not isinstance(values, dict) or not isinstance(values.get(MAX_CPU), str):
         return arguments
-    seconds = read_seconds(db, module, f"{MAX_CPU} in search_params", values[MAX_CPU])
+    text = values[MAX_CPU]
+    name = f"{MAX_CPU} in search_params"
+    if db.skip_invalid_values(partial(db.rows, sql("read.seconds"), text)) is None:
+        raise InvalidParameter(
+            f"{module} error: {name} is {text[:80]!r}; expected an interval or a number of "
+            "seconds.",
+            hint=f"For example search_params => '{json.dumps({MAX_CPU: '10 minutes'})}'.",
+        )
+    seconds = read_seconds(db, module, name, text)
     return replace(arguments, search_params=json.dumps({**values, MAX_CPU: seconds}))
 
 
