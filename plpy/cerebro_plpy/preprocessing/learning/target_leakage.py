@@ -39,8 +39,8 @@ class Leak(NamedTuple):
     def __str__(self) -> str:
         """Return the text of a NOTICE about the column."""
         return (
-            f"it all but gives the target away: {100 * self.share:.1f} % of what there is to "
-            "predict follows from it"
+            f"it nearly gives the target away: it alone explains {100 * self.share:.1f} % of the "
+            "target"
         )
 
 
