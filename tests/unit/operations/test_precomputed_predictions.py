@@ -125,7 +125,7 @@ def test_no_other_file_is_read(gd: dict[str, Any], folder: Path) -> None:
             f"{pid} {number} {secret.upper() if secret.upper() != secret else 'x' * 32}",
         ]  # fmt: skip
         for reference in wrong:
-            with pytest.raises(ObjectNotReady, match="is gone"):
+            with pytest.raises(ObjectNotReady, match="are gone"):
                 precomputed_predictions.read_predictions(reference)
     os.close(reading)
     os.close(writing)
