@@ -21,7 +21,7 @@ PAGES = sorted((DASHBOARD / "templates").glob("*.html"))
 SCRIPTS = sorted((DASHBOARD / "static").glob("*.js"))
 NOUNS = """
     architecture array batch bracket branch buffer byte candidate category channel character
-    class code col column config configuration copy core count day device dimension draw edge
+    class code col column config configuration copy core count day device dimension edge
     element entry epoch error example factor feature field file form frame function group hour
     image index indicator input iteration job layer level line metric millisecond minute model
     module month number output pair parameter part pass permutation pick piece pixel place
