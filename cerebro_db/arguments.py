@@ -226,6 +226,7 @@ class TrainOptions(TypedDict, total=False):
     min_group_rows: int
     max_cost: float
     max_cpu: timedelta
+    query: str  # in place of a source
 
 
 class ScheduleOptions(TypedDict, total=False):

@@ -54,7 +54,7 @@ class DataPreparation:
         """
         write_frame(self.engine, frame, table)
 
-    def _write_source(self, source: str | Frame, target: str, table: str | None) -> str:
+    def _write_source(self, source: str | Frame, target: str | None, table: str | None) -> str:
         """Return the name of the source table; write it first if the source is a DataFrame.
 
         Args:

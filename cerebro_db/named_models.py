@@ -50,7 +50,12 @@ class NamedModels:
     _sql: SqlSession
 
     @accept_options(TrainOptions)
-    def plan(self, source: str, target: str, **options: Unpack[TrainOptions]) -> Rows:
+    def plan(
+        self,
+        source: str | None = None,
+        target: str | None = None,
+        **options: Unpack[TrainOptions],
+    ) -> Rows:
         """Return the plan of a call of `train` with the same arguments (cerebro.plan)."""
         return self._query(
             "plan", PLAN_COLUMNS, source=source, target=target, **encode_options(options)
@@ -103,16 +108,33 @@ class NamedModels:
         rows = {"source": source, "query": query}
         return self._query("evaluate", EVALUATION_COLUMNS, model=model, group_by=groups, **rows)
 
-    def importance(self, model: str, source: str) -> Rows:
+    def importance(
+        self, model: str, source: str | None = None, *, query: str | None = None
+    ) -> Rows:
         """Return the permutation importance of each column on rows of a table (cerebro.importance).
 
         The importance of a column is the loss in the metric when its values are shuffled.
-        """
-        return self._query("importance", IMPORTANCE_COLUMNS, model=model, source=source)
 
-    def attribution(self, model: str, source: str, id_col: str | None = None) -> Rows:
-        """Return the contribution of each column to each prediction (cerebro.attribution)."""
-        rows = {"source": source, "id_col": id_col}
+        Args:
+            query: a query in place of a table.
+        """
+        rows = {"source": source, "query": query}
+        return self._query("importance", IMPORTANCE_COLUMNS, model=model, **rows)
+
+    def attribution(
+        self,
+        model: str,
+        source: str | None = None,
+        id_col: str | None = None,
+        *,
+        query: str | None = None,
+    ) -> Rows:
+        """Return the contribution of each column to each prediction (cerebro.attribution).
+
+        Args:
+            query: a query in place of a table.
+        """
+        rows = {"source": source, "id_col": id_col, "query": query}
         return self._query("attribution", ATTRIBUTION_COLUMNS, model=model, **rows)
 
     def predict_row(
@@ -124,11 +146,17 @@ class NamedModels:
             record: values by column.
         """
         arguments = {"model": model, "record": json.dumps(record, default=str), "owner": owner}
-        return dict(self._sql.call_cerebro("predict_row", **arguments))
+        prediction = self._sql.call_cerebro("predict_row", **arguments)
+        return dict(prediction)
 
-    def drift(self, model: str, source: str) -> Rows:
-        """Compare the columns of a table with the training data of a model (cerebro.drift)."""
-        return self._query("drift", DRIFT_COLUMNS, model=model, source=source)
+    def drift(self, model: str, source: str | None = None, *, query: str | None = None) -> Rows:
+        """Compare the columns of a table with the training data of a model (cerebro.drift).
+
+        Args:
+            query: a query in place of a table.
+        """
+        rows = {"source": source, "query": query}
+        return self._query("drift", DRIFT_COLUMNS, model=model, **rows)
 
     def verify(self, model: str, version: int | str | None = None) -> Rows:
         """Train a version again and compare the result bit by bit (cerebro.verify)."""
@@ -169,7 +197,8 @@ class NamedModels:
         check_free([file], force)
         exported = self._sql.call_cerebro("export_model", model=model, version=version)
         with stage_files(file.parent) as staging:
-            (staging / file.name).write_bytes(exported)
+            staged = staging / file.name
+            staged.write_bytes(exported)
         return [file]
 
     def import_model(self, path: str | Path, name: str | None = None) -> int:
@@ -184,11 +213,13 @@ class NamedModels:
                 f"{file} is not a file", hint="Name a file that export_model has written."
             )
         data = file.read_bytes()
-        return int(self._sql.call_cerebro("import_model", exported=data, model=name))
+        version = self._sql.call_cerebro("import_model", exported=data, model=name)
+        return int(version)
 
     def deploy(self, model: str, version: int | str = "best") -> int:
         """Deploy a version of a model and return its number (cerebro.deploy)."""
-        return int(self._sql.call_cerebro("deploy", model=model, version=str(version)))
+        deployed = self._sql.call_cerebro("deploy", model=model, version=str(version))
+        return int(deployed)
 
     def register(self, model: str, table: str, mst_key: int | None = None) -> int:
         """Register a model of a model table by name; return its version (cerebro.register)."""
@@ -214,7 +245,8 @@ class NamedModels:
         self._sql.call_cerebro("revoke_predict", model=model, role=role)
 
     def _query(self, function: str, columns: Sequence[str], /, **arguments: object) -> Rows:
-        return name_columns(self._sql.query_cerebro(function, **arguments), columns)
+        rows = self._sql.query_cerebro(function, **arguments)
+        return name_columns(rows, columns)
 
 
 def _list_columns(names: Sequence[str]) -> str:

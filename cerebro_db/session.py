@@ -372,8 +372,8 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
     @accept_options(TrainOptions)
     def train(
         self,
-        source: str | Frame,
-        target: str,
+        source: str | Frame | None = None,
+        target: str | None = None,
         *,
         table: str | None = None,
         progress: bool | None = None,
@@ -384,7 +384,8 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
         Ctrl-C cancels the run.
 
         Args:
-            source: a raw table, or a DataFrame, which is first written to a table.
+            source: a raw table, or a DataFrame, which is first written to a table. A call with
+                the option `query` has none, and names its arguments: target, query and model.
             target: column to predict.
             table: table for the rows of a DataFrame; by default `<target>_rows`.
             progress: as in `fit`.
@@ -393,9 +394,10 @@ class Session(DataPreparation, NamedModels, Administration, Exports, RunControl,
             The configurations of the run, the best first; with `background=True`, the run has
             only just started.
         """
-        source_table = self._write_source(source, target, table)
+        source_table = None
+        if source is not None:
+            source_table = self._write_source(source, target, table)
+        arguments = {"source": source_table, "target": target, **encode_options(options)}
         with self._show_progress(progress) as on_tick:
-            rows = self._sql.query_cerebro(
-                "train", on_tick, source=source_table, target=target, **encode_options(options)
-            )
+            rows = self._sql.query_cerebro("train", on_tick, **arguments)
         return self.leaderboard(rows[0][0])

@@ -2,10 +2,11 @@
 
 CREATE OR REPLACE FUNCTION cerebro.train(
     -- The table or view to learn from.
-    source text,
-    -- The column to predict: its name, as exact text.
-    target text,
-    -- Name of the model. NULL: `<table>_<target>`. Each call adds a version to it.
+    source text DEFAULT NULL,
+    -- The column to predict: its name, as exact text. Every call names it.
+    target text DEFAULT NULL,
+    -- Name of the model. NULL: `<table>_<target>`; a call with `query` names it. Each call adds a
+    -- version to it.
     model text DEFAULT NULL,
     -- Time for the whole call. Unless `configs` and `epochs` are given, it determines how many
     -- configurations are tried for how many epochs.
@@ -71,7 +72,10 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     -- cost](#what-runs-cost)). 55000 if nothing has a price.
     max_cost double precision DEFAULT NULL,
     -- Most processor time that the run may use, all processes together.
-    max_cpu interval DEFAULT NULL
+    max_cpu interval DEFAULT NULL,
+    -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
+    -- [Queries](#queries).
+    query text DEFAULT NULL
 ) RETURNS TABLE (
     run_id bigint, rank bigint, mst_key integer, template text, metric text, validation double precision, epochs integer,
     status text, training double precision, seconds double precision, group_value text, params jsonb)

@@ -17,6 +17,14 @@ END;
 $$;
 COMMENT ON FUNCTION cerebro_internal.text_under IS 'Internal: the text of a value under these settings, whatever those of the session are';
 
+-- Functions that write have it look at a query, because it may not: PostgreSQL refuses what locks rows.
+CREATE OR REPLACE FUNCTION cerebro_internal.describe_query(query text) RETURNS TABLE (name text, type bigint, modifier integer, error text)
+LANGUAGE plpython3u STABLE PARALLEL UNSAFE AS $$
+from cerebro_plpy.api import named_prediction
+return named_prediction.describe_query(plpy, GD, *args)
+$$;
+COMMENT ON FUNCTION cerebro_internal.describe_query IS 'Internal: the columns of a query, of which no row is read; or the error, if it is not a single query that only reads';
+
 CREATE OR REPLACE FUNCTION cerebro_internal.predict_blocks(model text, source text, id_col text, row_type oid, query text, owner text) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction

@@ -31,7 +31,10 @@ CREATE OR REPLACE FUNCTION cerebro.importance(
     -- An own model. The deployed version is explained.
     model text,
     -- The table or view with the rows and their targets.
-    source text
+    source text DEFAULT NULL,
+    -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
+    -- [Queries](#queries).
+    query text DEFAULT NULL
 ) RETURNS TABLE (
     column_name text, importance double precision, importance_error double precision, metric text, rows bigint)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$
@@ -48,7 +51,7 @@ return understanding.version_importance(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro_internal.version_importance IS 'Internal: what the columns of a version of an own model are worth over rows that it was not trained on, in the order of its recipe, as far as there is time to compute it';
 
-CREATE OR REPLACE FUNCTION cerebro_internal.attribution_blocks(model text, source text, id_col text) RETURNS SETOF cerebro.attributed_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.attribution_blocks(model text, source text, id_col text, query text) RETURNS SETOF cerebro.attributed_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
 return understanding.attribution_blocks(plpy, GD, *args)
@@ -59,10 +62,13 @@ CREATE OR REPLACE FUNCTION cerebro.attribution(
     -- An own model. The deployed version is explained.
     model text,
     -- The table or view with the rows.
-    source text,
+    source text DEFAULT NULL,
     -- The column that identifies rows, or several. NULL: those of the primary key; without one `id`
     -- is NULL, and a NOTICE names this argument.
-    id_col text DEFAULT NULL
+    id_col text DEFAULT NULL,
+    -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
+    -- [Queries](#queries).
+    query text DEFAULT NULL
 ) RETURNS TABLE (
     id text, column_name text, value text, attribution double precision, gap double precision, patch integer[])
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
@@ -70,6 +76,6 @@ SELECT pg_catalog.unnest((b.told).ids), pg_catalog.unnest((b.told).columns), pg_
        pg_catalog.unnest(pg_catalog.convert_from((b.told).attributions, 'UTF8')::pg_catalog.float8[]),
        pg_catalog.unnest(pg_catalog.convert_from((b.told).gaps, 'UTF8')::pg_catalog.float8[]),
        pg_catalog.unnest((b.told).patches)::pg_catalog.int4[]
-FROM (SELECT cerebro_internal.attribution_blocks($1, $2, $3) AS told OFFSET 0) b
+FROM (SELECT cerebro_internal.attribution_blocks($1, $2, $3, $4) AS told OFFSET 0) b
 $$;
 COMMENT ON FUNCTION cerebro.attribution IS 'Explain predictions for the rows of a table or view: the part of each column, and of each patch of an image, in the number or in the probability of the predicted class';

@@ -4,7 +4,10 @@ CREATE OR REPLACE FUNCTION cerebro.drift(
     -- An own model. The training rows are those of the deployed version.
     model text,
     -- The table or view to compare with them.
-    source text
+    source text DEFAULT NULL,
+    -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
+    -- [Queries](#queries).
+    query text DEFAULT NULL
 ) RETURNS TABLE (
     column_name text, kind text, training_missing double precision, missing double precision, psi double precision, part text,
     new_categories double precision)

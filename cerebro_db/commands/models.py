@@ -79,8 +79,14 @@ def _annotate_option(name: str, hint: Any) -> Any:
 
 @_add_train_options
 def train(
-    source: Annotated[str, typer.Argument(help="Table or view, as in SQL.")],
-    target: Annotated[str, typer.Argument(help="Column to predict.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[SOURCE] TARGET",
+            help="Table or view, as in SQL, and the column to predict. "
+            "Beside --query the column alone.",
+        ),
+    ],
     json: Json = False,
     url: Url = None,
     **options: Any,
@@ -89,6 +95,7 @@ def train(
 
     For example: cerebro-db train flowers species --budget '2 minutes' --models realmlp --seed 1
     """
+    source, target = _read_source_and_target(names, options["query"])
     arguments = {
         name: _parse_option(name, value)
         for name, value in options.items()
@@ -103,6 +110,18 @@ def train(
             f"run {run['run_id']}, model {run['spec']['train']['model']!r}; cerebro-db predict "
             "MODEL TABLE predicts rows"
         )
+
+
+def _read_source_and_target(names: list[str], query: str | None) -> tuple[str | None, str]:
+    """Return the table, or None for a query, and the column to predict."""
+    if query is None and len(names) == 2:
+        return names[0], names[1]
+    if query is not None and len(names) == 1:
+        return None, names[0]
+    expected = "a table and a column" if query is None else "the column alone, beside --query"
+    raise typer.BadParameter(
+        f"{' '.join(names)!r}: expected {expected}", param_hint="[SOURCE] TARGET"
+    )
 
 
 def _parse_option(name: str, value: Any) -> Any:

@@ -6,6 +6,9 @@ from SQL converts them into PostgreSQL errors.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 LOCK_NOT_AVAILABLE = "55P03"  # lock_timeout ended a wait
 LIST_RUNS = "SELECT run_id, name, status FROM cerebro.run;"
 """The hint of errors about the id of a run."""
@@ -259,3 +262,18 @@ def quote_text(text: str) -> str:
     """
     doubled = text.replace("'", "''")
     return f"'{doubled}'"
+
+
+def locked_log_error(holder: Mapping[str, Any] | None) -> ObjectInUse:
+    """Return the error for a table of schema cerebro that stayed locked beyond the limit."""
+    table = "a table of schema cerebro"
+    detail = None
+    if holder:
+        table = holder["table"]
+        detail = f"Process {holder['pid']}: {holder['query'] or 'its statement is not shown'}"
+    return ObjectInUse(
+        f"{table}, which every call needs, is locked by another session",
+        detail=detail,
+        hint="Call again, or cerebro.resume() the run, when that is done; an administrator can "
+        "end it by pg_cancel_backend(). Set lock_timeout to wait longer.",
+    )

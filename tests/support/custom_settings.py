@@ -17,16 +17,18 @@ CREATE OR REPLACE FUNCTION public.custom_settings(sources regclass[], lists bool
     RETURNS json
 LANGUAGE plpython3u AS $$
     import json
+    from types import SimpleNamespace
     from cerebro_plpy.api import entry
     from cerebro_plpy.database import custom_settings
     statement = plpy.prepare("SELECT s.oid::bigint AS oid FROM unnest($1::oid[]) s (oid)",
         ["regclass[]"])
-    oids = [row["oid"] for row in plpy.execute(statement, [sources])]
+    tables = [SimpleNamespace(oid=row["oid"], query=None)
+        for row in plpy.execute(statement, [sources])]
     listing = custom_settings.list_changed_settings
     custom_settings.list_changed_settings = listing if lists else lambda: None
     try:
         return entry.report_errors(entry.call)(plpy, {}, lambda db:
-            json.dumps(dict(custom_settings.read_custom_settings(db, oids))))
+            json.dumps(dict(custom_settings.read_custom_settings(db, tables))))
     finally:
         custom_settings.list_changed_settings = listing
 $$;

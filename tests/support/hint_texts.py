@@ -18,7 +18,8 @@ OF_RUN = "run_id = {}"
 """The condition of a query about a run."""
 OF_PLANS = {
     "Write {} => {}.": "a table with capitals",
-    "{} then {} => {}.": "a query",
+    "Leave {} out, and write query => {}{}.": "a query",
+    "Name the model, such as model => {}.": "a query without a name",
     "{} => {}": "a target of dates",
     "Write types => {}.": "types in another case",
     "Write split => {}.": "a split in another case",

@@ -70,6 +70,7 @@ CLAUSES = {
     "pack.table columns": "c integer",
     "pack.table shapes": "d integer",
     "places": "",
+    "query": "SELECT 1",
     "rank": "",
     "relations": "SELECT 1",
     "run.features_table table": "SELECT 1",

@@ -15,16 +15,22 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 
 # Functions of the tests alone.
 FUNCTIONS = """
-CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text) RETURNS SETOF text
+CREATE OR REPLACE FUNCTION public.training_rows(source text, columns text, query text)
+    RETURNS SETOF text
     LANGUAGE plpython3u AS $$
     from cerebro_plpy.api import entry
     from cerebro_plpy.operations.train.pack_training_data import PackingRequest, open_source
     from cerebro_plpy.database.catalog import Catalog
     from cerebro_plpy.database.custom_settings import read_settings_for_reader
     from cerebro_plpy.database.lock_waits import read_wait_limit
+    from cerebro_plpy.database.query_lookup import QueryLookup, look_up_query
     from cerebro_plpy.platform.call_context import open_context
     def read(db):
-        relation = Catalog(db, "train").resolve_input(source)
+        if query is None:
+            relation = Catalog(db, "train").resolve_input(source)
+        else:
+            lookup = QueryLookup("train", db.reading, read_wait_limit(db), True)
+            relation = look_up_query(db, query, lookup)
         custom = read_settings_for_reader(db, [relation])
         with open_context(db, GD, [relation], 1, custom) as workplace:
             request = PackingRequest(relation, db.reading, read_wait_limit(db))
@@ -107,12 +113,18 @@ def under(bench: Workbench, settings: Mapping[str, str]) -> Iterator[None]:
         bench.rows("ROLLBACK")
 
 
-def training_rows(bench: Workbench, source: str, columns: Sequence[str]) -> list[str]:
+def training_rows(
+    bench: Workbench, source: str | None, columns: Sequence[str], query: str | None = None
+) -> list[str]:
     """Return the rows of a source as training reads them; the SQLSTATE if it cannot.
 
     Points of time and numbers are written under one pinned setting.
+
+    Args:
+        query: in place of a source.
     """
-    return _outcome(bench, "SELECT * FROM public.training_rows(%s, %s)", source, " ".join(columns))
+    call = "SELECT * FROM public.training_rows(%s, %s, %s)"
+    return _outcome(bench, call, source, " ".join(columns), query)
 
 
 def selected_rows(bench: Workbench, source: str, columns: Sequence[str]) -> list[str]:

@@ -9,11 +9,13 @@ from cerebro_plpy.database.sessions.spi import Row
 
 
 @report_errors
-def drift(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
+def drift(
+    plpy: Any, gd: Globals, model: str | None, source: str | None, query: str | None
+) -> list[Row]:
     """Return how far the columns of a source have drifted from the training rows of a model."""
     from cerebro_plpy.operations.explain import drift as drift_operation
 
-    return call(plpy, gd, lambda db: drift_operation.drift(db, model, source))
+    return call(plpy, gd, lambda db: drift_operation.drift(db, model, source, query))
 
 
 @report_errors

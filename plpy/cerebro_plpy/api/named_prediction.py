@@ -10,8 +10,12 @@ from cerebro_plpy.api.entry import (
     call,
     call_for_blocks,
     call_with_declared_path,
+    get_database,
     report_errors,
 )
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Row
+from cerebro_plpy.database.sql.named_query import ResultColumn
 from cerebro_plpy.tables.models.granted_versions import ModelName
 
 if TYPE_CHECKING:
@@ -93,6 +97,20 @@ def predict_row(
     return call_with_declared_path(
         plpy, gd, lambda db: predict_record(db, gd, ModelName(model, owner), record)
     )
+
+
+@report_errors
+def describe_query(plpy: Any, gd: Globals, query: str) -> list[Row]:
+    """Return the columns of a query under the settings of the caller, or a row with its error.
+
+    The SQL function may not write, so that a query which locks rows is an error.
+    """
+    db = get_database(plpy)
+    name = db.name_query(query)
+    columns, error = db.describe_query(sql("reading.described", source=name))
+    if error is not None:
+        return [{**dict.fromkeys(ResultColumn._fields), "error": error}]
+    return [{**column._asdict(), "error": None} for column in columns]
 
 
 @report_errors

@@ -52,11 +52,13 @@ def evaluate(
 
 
 @report_errors
-def importance(plpy: Any, gd: Globals, model: str | None, source: str | None) -> list[Row]:
+def importance(
+    plpy: Any, gd: Globals, model: str | None, source: str | None, query: str | None
+) -> list[Row]:
     """Return the importance of each column of a source."""
     from cerebro_plpy.operations.explain.importance import importance as columns_importance
 
-    return call(plpy, gd, lambda db: columns_importance(db, gd, model, source))
+    return call(plpy, gd, lambda db: columns_importance(db, gd, model, source, query))
 
 
 @report_errors
@@ -71,10 +73,18 @@ def version_importance(
 
 @report_errors
 def attribution_blocks(
-    plpy: Any, gd: Globals, model: str | None, source: str | None, id_col: str | None
+    plpy: Any,
+    gd: Globals,
+    model: str | None,
+    source: str | None,
+    id_col: str | None,
+    query: str | None,
 ) -> Iterator[Attributed]:
     """Attribute the predictions of a source to its columns; return the blocks of attributions."""
-    from cerebro_plpy.operations.explain.attribution import attribution_blocks_of
+    from cerebro_plpy.operations.explain.attribution import (
+        AttributionArguments,
+        attribution_blocks_of,
+    )
 
-    arguments = (model, source, id_col)
+    arguments = AttributionArguments(model, source, id_col, query)
     return call_for_blocks(plpy, gd, lambda db: attribution_blocks_of(db, gd, arguments))

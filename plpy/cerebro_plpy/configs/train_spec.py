@@ -24,6 +24,14 @@ class ComparedVersion(NamedTuple):
     usable: bool  # it can predict the rows of the source
 
 
+class QueryRecord(NamedTuple):
+    """The query that a call named in place of a table."""
+
+    text: str
+    path: str  # search_path of the caller
+    objects: tuple[str, ...]  # tables, functions and others that it named then
+
+
 class FinalMetric(NamedTuple):
     """A metric that is computed at the end of a run, and ranks its configurations from then on."""
 
@@ -119,7 +127,7 @@ class TrainSpec:
     """The request of `cerebro.train`, and the properties of its table."""
 
     model: str
-    relation: str  # quoted name of the table
+    relation: str  # quoted name of the table, or the query in parentheses
     target: str
     target_type: str
     task: str
@@ -147,6 +155,7 @@ class TrainSpec:
     compared: ComparedVersion | None = None
     """The version for which the held-out rows were packed a second time, if it is usable."""
     final_metric: FinalMetric | None = None  # `metric`, if trainers do not compute it
+    query: QueryRecord | None = None  # in place of a table
 
     @property
     def target_scale(self) -> JsonObject | None:
@@ -157,8 +166,11 @@ class TrainSpec:
         """Return the record as the log stores it."""
         values = asdict(self)
         values["tried"] = values.pop("template_names")
-        if self.final_metric is None:
-            del values["final_metric"]  # as in logs of versions that did not have it
+        for name in ("final_metric", "query"):
+            if values[name] is None:
+                del values[name]  # as in logs of versions that did not have it
+        if self.query is not None:
+            values["query"] = self.query._asdict()
         for record, names in STORED_NAMES.items():
             nested = values.pop(record)
             values.update({names[name]: value for name, value in nested.items()})
@@ -197,6 +209,11 @@ class TrainSpec:
         final = values.get("final_metric")
         if final:
             parsed["final_metric"] = FinalMetric(str(final[0]), bool(final[1]))
+        query = values.get("query")
+        if query:
+            parsed["query"] = QueryRecord(
+                str(query["text"]), str(query["path"]), tuple(map(str, query["objects"]))
+            )
         return cls(**parsed)
 
 

@@ -6,6 +6,7 @@ Names are resolved once, without a lock; afterwards every statement has them sch
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from cerebro_plpy.database import lock_holders
 from cerebro_plpy.database.queries import sql
@@ -18,6 +19,7 @@ from cerebro_plpy.database.sql.identifiers import (
     split_columns,
     split_qualified,
 )
+from cerebro_plpy.database.sql.named_query import NamedQuery
 from cerebro_plpy.database.sql.spelling import suggest_columns, suggest_similar
 from cerebro_plpy.database.sql.view_hints import read_as_query
 from cerebro_plpy.database.table_hints import (
@@ -50,6 +52,14 @@ class Relation:
     name: str
     oid: int  # 0 for a table that is still to be created
     quoted: str  # as it stands in a statement: qualified and quoted
+    query: NamedQuery | None = None  # in place of a table
+
+    @property
+    def relations(self) -> Sequence[int]:
+        """The oids of the relations that a SELECT names: those of a query, or this one."""
+        if self.query is not None:
+            return self.query.relations
+        return (self.oid,)
 
 
 READABLE_KINDS = "rvmpf"  # relkind of pg_class
@@ -62,12 +72,17 @@ class Catalog:
 
     Args:
         takes_query: the function has an argument `query`, in place of a source.
+        query_arguments: arguments that a call with a query needs more than one with a table, as a
+            hint has them after the query.
     """
 
-    def __init__(self, db: Database, module: str, *, takes_query: bool = False) -> None:
+    def __init__(
+        self, db: Database, module: str, *, takes_query: bool = False, query_arguments: str = ""
+    ) -> None:
         self.db = db
         self.module = module
         self.takes_query = takes_query
+        self.query_arguments = query_arguments
 
     def resolve_input(
         self,
@@ -253,8 +268,10 @@ class Catalog:
             detail = error.message
             hint = None
             if role == "input":
-                takes_query = self.takes_query and argument == ARGUMENTS["source"]
-                hint = suggest_source(self.db, name, argument, takes_query=takes_query)
+                query_arguments = None
+                if self.takes_query and argument == ARGUMENTS["source"]:
+                    query_arguments = self.query_arguments
+                hint = suggest_source(self.db, name, argument, query_arguments)
                 if read_as_query(name) is not None:
                     detail = "It is a query; expected the name of a table or view."
             raise InvalidName(

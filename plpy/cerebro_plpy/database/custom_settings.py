@@ -15,7 +15,7 @@ from typing import Any
 
 from cerebro_plpy.database.definitions import (
     check_session_dependencies,
-    read_definitions,
+    read_source_definitions,
     refuse_computed_names,
 )
 from cerebro_plpy.database.platform_protocol import Reader, Table
@@ -54,7 +54,7 @@ class CustomSettings(dict[str, str]):
         return f"{type(self).__name__}({', '.join(sorted(self))})"
 
 
-def read_custom_settings(db: Database, sources: Sequence[int] = ()) -> CustomSettings:
+def read_custom_settings(db: Database, sources: Sequence[Table] = ()) -> CustomSettings:
     """Return the custom settings that are in effect in the caller's session.
 
     A setting that was reset is '' here, as is one that only new sessions of the role have:
@@ -62,15 +62,15 @@ def read_custom_settings(db: Database, sources: Sequence[int] = ()) -> CustomSet
 
     Args:
         db: the caller's session.
-        sources: oids of the relations that are read. Names in their policies, views and functions
-            are looked up, too: PostgreSQL does not list a setting that was reset.
+        sources: the relations that are read. Names in their policies, views and functions are
+            looked up, too: PostgreSQL does not list a setting that was reset.
 
     Raises:
         FeatureNotSupported: the server does not list its settings, and a policy computes the name
             of one.
     """
     changed = list_changed_settings()
-    definitions = read_definitions(db, sources)
+    definitions = read_source_definitions(db, sources)
     if changed is None:
         refuse_computed_names(definitions)
     literal_names = {name for definition in definitions for name in definition.names}
@@ -91,7 +91,7 @@ def read_settings_for_reader(db: Database, sources: Sequence[Table]) -> CustomSe
     """
     for source in sources:
         check_session_dependencies(db, source)
-    return read_custom_settings(db, [source.oid for source in sources])
+    return read_custom_settings(db, sources)
 
 
 def _read_value(db: Database, name: str, is_default: bool) -> SettingValues:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sql.definition import CALL, SESSION_FUNCTIONS, SETTING, Definition
 from cerebro_plpy.errors import FeatureNotSupported
 from cerebro_plpy.records import dataclass, replace
 
@@ -19,77 +20,12 @@ VIEW = "view"
 POLICY = "policy"
 FUNCTION = "function"
 TEMPORARY = "temporary table"
-APPLICATION_NAME = "application_name"
-# Functions of PostgreSQL whose values another session of the same caller does not share.
-SESSION_FUNCTIONS = (
-    "currval",
-    "inet_client_addr",
-    "inet_client_port",
-    "inet_server_addr",
-    "inet_server_port",
-    "lastval",
-    "pg_backend_pid",
-    "pg_my_temp_schema",
-)
-SETTING = "current_setting"
-LITERAL_NAME = re.compile(
-    rf"\b{SETTING}\s*\(\s*E?'((?:[^']|'')+)'\s*(?:::\s*[\w.]+\s*)?(?=[,)])", re.IGNORECASE
-)
-NAME_IN_SOURCE = re.compile(rf"\b{SETTING}\s*\(", re.IGNORECASE)
-CALL = "funcid {oid} "  # calls a function, also one behind an operator
-LITERAL_ARGUMENT = (
-    r":funcid (?:{oids}) [^(]*:args \(\{{CONST [^\[{{}}]*:constvalue \d+ \[([-\d ]+)\]"
-)
-HEADER_BYTES = 4  # before a text constant of a parse tree
 TOKEN = re.compile(r"\\.|[(){}]|:targetList ", re.DOTALL)
 QUERY_DEPTH = 2  # nesting depth of the fields of a view's query
 MERGES_ROWS = re.compile(
     r":(?:distinctClause|groupClause|setOperations|limitCount|limitOffset) "
     r"(?!<>)|:has(?:Aggs|TargetSRFs) true"
 )
-
-
-@dataclass(frozen=True)
-class Definition:
-    """A view, policy or function that a SELECT evaluates, or a temporary table that it reads.
-
-    All fields but `calls` are columns of the statement behind.definitions.
-    """
-
-    kind: str
-    name: str  # with its kind, as in an error
-    tree: str  # the parse tree, or ''
-    source: str  # the body of a function that is not standard SQL, else ''
-    function: int | None  # the oid of a function
-    user_name: str | None  # the view or policy that calls the function
-    calls: Mapping[str, Sequence[int]]  # oids of PostgreSQL's functions by name
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of settings that are literals in the definition."""
-        pattern = LITERAL_ARGUMENT.format(oids="|".join(map(str, self.calls[SETTING])))
-        in_tree = [_decode_text(match[1]) for match in re.finditer(pattern, self.tree)]
-        in_source = LITERAL_NAME.findall(self.source)
-        return in_tree + [name.replace("''", "'") for name in in_source]
-
-    @property
-    def computes_names(self) -> bool:
-        """Return True if the name of a setting in the definition is not a literal."""
-        calls = sum(self.tree.count(CALL.format(oid=oid)) for oid in self.calls[SETTING])
-        return calls + len(NAME_IN_SOURCE.findall(self.source)) > len(self.names)
-
-    @property
-    def session_values(self) -> list[str]:
-        """Return the session state that the definition reads, as SQL expressions."""
-        functions = [f"{name}()" for name in SESSION_FUNCTIONS if self._calls_function(name)]
-        if APPLICATION_NAME in map(str.lower, self.names):
-            functions.insert(0, APPLICATION_NAME)
-        return functions
-
-    def _calls_function(self, name: str) -> bool:
-        if any(CALL.format(oid=oid) in self.tree for oid in self.calls.get(name, ())):
-            return True
-        return re.search(rf"\b{name}\s*\(", self.source, re.IGNORECASE) is not None
 
 
 @dataclass(frozen=True)
@@ -117,6 +53,14 @@ def read_definitions(db: Database, sources: Sequence[int]) -> list[Definition]:
         )
         for row in db.rows(statement, list(sources))
     ]
+
+
+def read_source_definitions(db: Database, sources: Sequence[Table]) -> list[Definition]:
+    """Return the definitions behind the tables and queries of a call."""
+    tables = [source.oid for source in sources if source.query is None]
+    queries = [source.query for source in sources if source.query is not None]
+    of_queries = [definition for query in queries for definition in query.definitions]
+    return [*read_definitions(db, tables), *of_queries]
 
 
 def relations_query() -> str:
@@ -155,15 +99,17 @@ def check_session_dependencies(db: Database, source: Table) -> None:
 
     Call this if a session other than the caller's is to read the source.
     """
-    for dependency in find_session_dependencies(read_definitions(db, [source.oid])):
+    selection = f"SELECT * FROM {source.quoted}"
+    if source.query is not None:
+        selection = source.query.text
+    for dependency in find_session_dependencies(read_source_definitions(db, [source])):
         place = dependency.place
         value = dependency.value
         if dependency.decides_rows:
             raise FeatureNotSupported(
                 f"{place} depends on {value}: the session that reads {source.spelling} "
                 "would see other rows than this one",
-                hint="Copy the rows that you see, and name that: CREATE TABLE copy AS SELECT * "
-                f"FROM {source.quoted}",
+                hint=f"Copy the rows that you see, and name that: CREATE TABLE copy AS {selection}",
             )
         db.notice(
             f"{place} has values of {value}: they are those of the session that reads "
@@ -216,13 +162,3 @@ def _find_target_list(tree: str) -> tuple[int, int] | None:
         elif text == ":targetList " and depth == QUERY_DEPTH:
             begin = token.end()
     return None
-
-
-def _decode_text(datum: str) -> str:
-    """Return the text of a constant of a parse tree, which contains it as signed bytes.
-
-    >>> _decode_text("28 0 0 0 97 46 98")
-    'a.b'
-    """
-    numbers = [int(number) % 256 for number in datum.split()]
-    return bytes(numbers[HEADER_BYTES:]).decode("utf-8", "replace")

@@ -67,6 +67,8 @@ def wait_for_source(db: Database, session: Reader, source: Table, limit: WaitLim
     if limit.seconds is None:
         return
     oids = _read_relations(db, source)
+    if not oids:
+        return
     with _translate_lock_error(db, source, limit, lambda: None, oids):
         session.run(sql("behind.wait"), (limit.setting, oids))
 
@@ -96,6 +98,8 @@ def bounded_waits(
 
 def _read_relations(db: Database, source: Table) -> list[int]:
     """Return the oids of the relations that a SELECT on a source reads."""
+    if source.query is not None:
+        return list(source.query.relations)
     return sorted({row["oid"] for row in db.rows(relations_query(), [source.oid])})
 
 

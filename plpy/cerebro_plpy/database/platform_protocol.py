@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, Union
 
 from cerebro_plpy.database.reading import Reading, SettingValues
+from cerebro_plpy.database.sql.named_query import NamedQuery
 from cerebro_plpy.errors import CerebroError
 from cerebro_plpy.records import dataclass
 
@@ -77,6 +78,9 @@ class Table(Protocol):
 
     @property
     def quoted(self) -> str: ...
+
+    @property
+    def query(self) -> NamedQuery | None: ...
 
 
 Rules = Union[str, Table, None]

@@ -7,25 +7,17 @@ but for the operators and functions of pg_catalog, which come first.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import SettingValues
-from cerebro_plpy.database.sessions.spi import Database, ResultColumn
+from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.identifiers import quote_identifier
+from cerebro_plpy.database.sql.named_query import NamedQuery, ResultColumn
 from cerebro_plpy.errors import DuplicateColumn, InvalidParameter, NullNotAllowed
 
 SPELLING = "the query"
 """What messages call a query."""
 SHOWN_CHARACTERS = 60
-
-
-class NamedQuery(NamedTuple):
-    """A query that statements of this call can read from."""
-
-    text: str  # without a semicolon
-    name: str  # quoted; stands for the query in statements
-    columns: tuple[ResultColumn, ...]
 
 
 def check_source_arguments(module: str, source: str | None, query: str | None) -> None:
@@ -44,11 +36,14 @@ def check_source_arguments(module: str, source: str | None, query: str | None) -
         )
 
 
-def name_query(db: Database, module: str, query: str, settings: SettingValues) -> NamedQuery:
+def name_query(
+    db: Database, module: str, query: str, settings: SettingValues, *, is_volatile: bool = False
+) -> NamedQuery:
     """Check a query, and name it for the statements of this call.
 
     Args:
         settings: the settings under which its rows will be read.
+        is_volatile: the function that was called may write, so that another one opens the query.
 
     Raises:
         InvalidParameter: the text is not a single query that only reads.
@@ -58,7 +53,10 @@ def name_query(db: Database, module: str, query: str, settings: SettingValues) -
     with db.configured(**settings):
         db.check_statement(text)
         name = db.name_query(text)
-        columns, error = db.describe_query(sql("reading.described", source=name))
+        if is_volatile:
+            columns, error = _describe_apart(db, text)
+        else:
+            columns, error = db.describe_query(sql("reading.described", source=name))
     if error is not None:
         raise InvalidParameter(
             f"{module} error: query is {query!r:.{SHOWN_CHARACTERS}}; expected one query that only "
@@ -77,3 +75,17 @@ def name_query(db: Database, module: str, query: str, settings: SettingValues) -
             )
         names.add(column.name)
     return NamedQuery(text, name, columns)
+
+
+def _describe_apart(db: Database, text: str) -> tuple[tuple[ResultColumn, ...], str | None]:
+    """Return the columns of a query that a function opens which may not write, or its error."""
+    rows = db.rows(sql("reading.query_columns"), text)
+    errors = [row["error"] for row in rows if row["error"] is not None]
+    if errors:
+        return (), errors[0]
+    return tuple(ResultColumn(row["name"], row["type"], row["modifier"]) for row in rows), None
+
+
+def make_relation(query: NamedQuery) -> Relation:
+    """Return a query as the source of a call."""
+    return Relation(spelling=SPELLING, schema="", name="", oid=0, quoted=query.item, query=query)

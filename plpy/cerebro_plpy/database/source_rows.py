@@ -47,6 +47,7 @@ class OpenedTable(NamedTuple):
     spelling: str
     oid: int
     quoted: str
+    query: None = None
 
 
 def unwatched(source: str, columns: Sequence[str]) -> str:
@@ -164,20 +165,23 @@ def _free_name(column: str, names: Sequence[str]) -> str:
 def fenced_item(source: Table, columns: Sequence[str]) -> str:
     """Return the item of FROM for these columns of a source that the statement evaluates."""
     select_list = ", ".join(f"t.{quote_identifier(column)}" for column in columns)
-    return sql("reading.fence", columns=select_list, source=source.quoted)
+    name = source.quoted if source.query is None else source.query.name
+    return sql("reading.fence", columns=select_list, source=name)
 
 
 def is_evaluated(session: Reader, source: Table) -> bool:
     """Return True if reading a source runs code of users, or fetches rows from another server."""
+    if source.query is not None:
+        return True
     return bool(session.run(sql("reading.kind"), (source.oid, source.oid))[0][1])
 
 
 def read_kind(session: Reader, source: Table) -> str:
     """Return the kind of a source, as version records and messages contain it."""
+    if source.query is not None:
+        return "query"
     kinds = {"v": "view", "m": "materialized view", "f": "foreign table", "p": "partitioned table"}
     rows = session.run(sql("reading.kind"), (source.oid, source.oid))
-    if not rows:
-        return "query"
     return kinds.get(rows[0][0], "table")
 
 

@@ -34,14 +34,15 @@ def suggest_table(db: Database, parts: Names, argument: str | None) -> str:
 
 
 def suggest_source(
-    db: Database, text: str, argument: str | None, *, takes_query: bool = False
+    db: Database, text: str, argument: str | None, query_arguments: str | None = None
 ) -> str | None:
     """Return a hint for a text that cannot be read as a name; None without a better idea.
 
     A table may have exactly this name, which then needs double quotes; or the text is a query.
 
     Args:
-        takes_query: the function has an argument `query`, in place of this one.
+        query_arguments: what follows the argument `query`, which the function has in place of this
+            one; None if it has no such argument.
     """
     name = text.strip()
     loose = read_loosely(name)
@@ -55,8 +56,8 @@ def suggest_source(
     query = read_as_query(text)
     if query is None:
         return None
-    if takes_query:
-        return f"Leave {argument} out, and write query => {quote_text(query)}."
+    if query_arguments is not None:
+        return f"Leave {argument} out, and write query => {quote_text(query)}{query_arguments}."
     return suggest_query_view(argument or "the table", choose_view(db), query)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cerebro_plpy.database.catalog import Relation
-from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import ActiveTransaction
@@ -16,9 +15,10 @@ from cerebro_plpy.errors import ActiveTransaction
 REASON = "temporary, or changed or locked in this transaction"
 
 
-def list_private_tables(db: Database, relations: Iterable[Table]) -> list[str]:
+def list_private_tables(db: Database, relations: Iterable[Relation]) -> list[str]:
     """Return the names of private tables among these relations and the tables behind them."""
-    return [row["name"] for row in db.rows(sql("read.held_by_caller"), [r.oid for r in relations])]
+    oids = [oid for relation in relations for oid in relation.relations]
+    return [row["name"] for row in db.rows(sql("read.held_by_caller"), oids)]
 
 
 def refuse_private_tables(db: Database, relations: Iterable[Relation]) -> None:
@@ -31,9 +31,9 @@ def refuse_private_tables(db: Database, relations: Iterable[Relation]) -> None:
         )
 
 
-def refuse_private_source(db: Database, module: str, source: Table) -> None:
+def refuse_private_source(db: Database, module: str, source: Relation) -> None:
     """Refuse a private source to a run that stores results: a rollback must not undo the source."""
-    private = db.rows(sql("read.held_by_caller"), [source.oid])
+    private = db.rows(sql("read.held_by_caller"), list(source.relations))
     if not private:
         return
     behind = [row["name"] for row in private if row["oid"] != source.oid]

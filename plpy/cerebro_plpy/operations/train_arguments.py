@@ -20,11 +20,13 @@ from cerebro_plpy.database.call_checks import check_flat, check_positive, read_s
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.source_query import check_source_arguments
 from cerebro_plpy.errors import (
     FeatureNotSupported,
     InvalidParameter,
     NullNotAllowed,
     UndefinedObject,
+    quote_text,
 )
 from cerebro_plpy.operations.fit.cost_limits import make_cost_limits
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
@@ -92,6 +94,7 @@ class TrainArguments:
     min_group_rows: int | None
     max_cost: float | None
     max_cpu: str | None
+    query: str | None = None  # in place of a source; missing in tasks of older sessions
 
 
 class ParsedArguments(NamedTuple):
@@ -115,9 +118,16 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Pars
     """
     db.platform.check_process(module)
     limits.check_record(module, arguments)
+    check_source_arguments(module, arguments.source, arguments.query)
     if not arguments.target:
         raise NullNotAllowed(
             f"{module} error: target is NULL or empty.", hint="Name the column to predict."
+        )
+    if arguments.query is not None and not arguments.model:
+        raise NullNotAllowed(
+            f"{module} error: model is NULL or empty, and a query has no name that a model could "
+            "have.",
+            hint=f"Name the model, such as model => {quote_text(arguments.target)}.",
         )
     budget = read_budget(db, module, arguments.budget or DEFAULT_BUDGET)
     assert budget is not None

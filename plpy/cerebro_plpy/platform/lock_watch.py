@@ -11,9 +11,9 @@ from cerebro_plpy.database.lock_waits import own_lock_error
 from cerebro_plpy.database.platform_protocol import Wait
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
-from cerebro_plpy.database.sessions.spi import LOCK_WAIT_SECONDS, Database, locked_log_error
+from cerebro_plpy.database.sessions.spi import LOCK_WAIT_SECONDS, Database
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession
-from cerebro_plpy.errors import ConnectionFailure
+from cerebro_plpy.errors import ConnectionFailure, locked_log_error
 
 
 class LockWatch:

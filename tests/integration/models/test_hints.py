@@ -61,6 +61,9 @@ REFUSED_PLANS: dict[str, tuple[str, Call]] = {
              split="'random 0.5'"),
     ),
     "a table as a query": ("42602", plan("TABLE products")),
+    "a query without a name": (
+        "22004", Call(PLAN, {"query": "'TABLE products'", "target": "'sold'", **SMALL})
+    ),
     "a join": ("42602", plan("products JOIN parts USING (id)")),
     "a filter": ("42602", plan("products WHERE lot < 6")),
     "a function": ("42602", plan("stock_of(100)", "y")),
@@ -260,7 +263,7 @@ def test_the_source_of_a_model_is_written(trained: Workbench, function: str, sou
 
 def test_a_query_is_an_argument_of_its_own(trained: Workbench) -> None:
     call = call_of_model("cerebro.evaluate", source="'SELECT * FROM products WHERE lot < 6'")
-    read_hint(error_of(trained, call), "Leave {} out, and write query => {}.")
+    read_hint(error_of(trained, call), "Leave {} out, and write query => {}{}.")
     assert all(follow(trained, call))
 
 
@@ -311,6 +314,11 @@ WRONG_PACKING = {
     "a weight": {"sample_weight_varname": "'AGE'"},
     "rows without inputs": {"source_table": "'unmeasured'"},
 }
+
+
+def test_a_query_in_place_of_a_packed_source_is_a_view(shop: Workbench) -> None:
+    call = Call("training_preprocessor_dl", {**PACKED, **WRONG_PACKING["a query"]})
+    read_hint(error_of(shop, call), "{} then {} => {}.")
 
 
 @pytest.mark.parametrize("case", WRONG_PACKING)

@@ -195,6 +195,41 @@ def test_training_reads_what_the_caller_selects(
     assert trained == selected
 
 
+QUERY = """
+    WITH p AS (SELECT s.*, s.price * r.rate AS euros FROM public.sales s
+               JOIN rates r ON r.currency = s.currency)  -- of the path, with 100 %s
+    SELECT p.id, p.at::text AS at_text, extract(hour FROM p.at)::integer AS hour, p.euros,
+           p.span::text AS span_text, p.bought::date AS bought, p.y, '%% {x}' AS "odd %s",
+           p.euros > public.threshold() AS dear, current_user::text AS reader,
+           session_user::text AS by, current_setting('app.tenant', true) AS tenant, m.at AS met
+    FROM p LEFT JOIN public.policed m USING (id) WHERE extract(hour FROM p.at) < 14"""
+QUERY_COLUMNS = (
+    "id", "at_text", "hour", "euros", "span_text", "bought", "y", "dear", "reader", "by",
+    "tenant", "met",
+)  # fmt: skip
+QUERIES = {**{name: f"TABLE public.{name};" for name in NAMES}, "joined": QUERY}
+
+
+@pytest.mark.parametrize("source", QUERIES)
+@trials(15)
+@given(session=SESSIONS)
+def test_training_reads_of_a_query_what_the_caller_selects(
+    bench: Workbench, shop: Shop, source: str, session: Drawn
+) -> None:
+    """The same rows, or the same error; nothing is made, and no lock remains."""
+    columns = shop.get(source, QUERY_COLUMNS)
+    query = QUERIES[source]
+    with under(bench, session.settings):
+        trained = training_rows(bench, None, columns, query)
+        locked = "SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND relation = %s::regclass"
+        assert not bench.rows(locked, "public.sales")
+        selected = selected_rows(bench, f"({query.rstrip(';')}) AS q", columns)
+    event("an error" if len(selected) == 1 else f"{len(selected)} rows")
+    assert trained == selected
+    made = "SELECT FROM pg_class WHERE relnamespace = 'cerebro_state'::regnamespace"
+    assert not bench.rows(made)
+
+
 @trials(20)
 @given(identity=SESSIONS, recorded=FORMATS, others=st.lists(FORMATS, min_size=2, max_size=2))
 def test_digests_depend_on_the_recorded_formats_alone(

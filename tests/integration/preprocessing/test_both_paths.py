@@ -59,6 +59,7 @@ class Named(NamedTuple):
     spelling: str
     oid: int
     quoted: str
+    query: None = None
 
 
 @pytest.fixture(scope="module")

@@ -136,6 +136,7 @@ class Named(NamedTuple):
     spelling: str
     oid: int
     quoted: str
+    query: None = None
 
 
 class Asking(NamedTuple):

@@ -32,6 +32,8 @@ PLACES = {
     "plpy/cerebro_plpy/database/sessions/connection_options.py: search_path": "the same",
     "plpy/cerebro_plpy/database/sessions/spi.py: search_path": "our SQL never runs under the "
     "path of the caller, but names are found as the caller's session finds them",
+    "plpy/cerebro_plpy/operations/train/model_lineage.py: search_path": "a hint has the path under "
+    "which a query means what it meant",
     "plpy/cerebro_plpy/operations/predict/prediction_source.py: search_path": "a table in place "
     "needs no path",
     "plpy/cerebro_plpy/operations/predict/predict_table.py: search_path": "a statement that has "

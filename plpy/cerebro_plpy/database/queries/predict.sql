@@ -27,6 +27,17 @@ FROM pg_catalog.pg_attribute a CROSS JOIN LATERAL (
     SELECT d.oid FROM d WHERE d.typtype <> 'd' AND d.typnamespace = 'pg_catalog'::pg_catalog.regnamespace) b
 WHERE a.attrelid = pg_catalog.to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
 
+-- name: result_types
+-- The same of the columns of a query, whose names and types are known.
+SELECT c.name, pg_catalog.format_type(b.oid, -1) AS type
+FROM ROWS FROM (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::bigint[])) AS c (name, type) CROSS JOIN LATERAL (
+    WITH RECURSIVE d AS (
+        SELECT t.oid, t.typtype, t.typbasetype, t.typnamespace FROM pg_catalog.pg_type t WHERE t.oid = c.type::oid
+        UNION ALL
+        SELECT t.oid, t.typtype, t.typbasetype, t.typnamespace FROM pg_catalog.pg_type t JOIN d ON t.oid = d.typbasetype
+    )
+    SELECT d.oid FROM d WHERE d.typtype <> 'd' AND d.typnamespace = 'pg_catalog'::pg_catalog.regnamespace) b
+
 -- name: base
 -- The base type of a type, by its name; NULL if the type does not exist.
 WITH RECURSIVE d AS (

@@ -47,3 +47,27 @@ SELECT t.* FROM {source} AS t LIMIT 0
 -- name: reset
 -- Undo the changes of the source's code to the session, and reset the caller's path.
 RESET ALL
+
+-- name: query_columns
+-- The columns of a query, or the error if it is not a single query that only reads.
+SELECT d.name, d.type, d.modifier, d.error FROM cerebro_internal.describe_query(%s::text) d
+
+-- name: pseudo_types
+-- The columns whose types no table can have.
+SELECT c.name, pg_catalog.format_type(c.type::oid, NULL) AS type
+FROM ROWS FROM (pg_catalog.unnest(%s::text[]), pg_catalog.unnest(%s::bigint[])) WITH ORDINALITY AS c (name, type, place)
+JOIN pg_catalog.pg_type t ON t.oid = c.type::oid
+WHERE t.typtype = 'p' ORDER BY c.place
+
+-- name: view
+-- Undone as soon as the catalog has told what the query reads.
+CREATE VIEW {view} AS {query}
+
+-- name: objects
+-- What a view names: tables, views, functions, operators and types, but for those of PostgreSQL itself, on which nothing depends.
+SELECT DISTINCT o.type || ' ' || o.identity AS name
+FROM pg_catalog.pg_rewrite r
+JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = r.oid
+CROSS JOIN LATERAL pg_catalog.pg_identify_object(d.refclassid, d.refobjid, 0) o
+WHERE r.ev_class = %s::oid AND NOT (d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = %s::oid)
+ORDER BY 1

@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from cerebro_plpy.database import reading
 from cerebro_plpy.database.call_limit import CallLimit
@@ -25,19 +25,20 @@ from cerebro_plpy.database.sessions import client_connection
 from cerebro_plpy.database.sessions.cpu_priority import CpuYield, lower_priority
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import parameter_type
+from cerebro_plpy.database.sql.named_query import ResultColumn
 from cerebro_plpy.errors import (
     LOCK_NOT_AVAILABLE,
     MESSAGE_PREFIX,
     CerebroError,
     ConfigFailure,
     LockNotAvailable,
-    ObjectInUse,
     OutOfMemory,
     QueryCanceled,
     ServerGone,
     TrainerFailure,
     UndefinedTable,
     find_error_class,
+    locked_log_error,
 )
 
 HANDLED_ERRORS = (ConfigFailure, LockNotAvailable, OutOfMemory, TrainerFailure)
@@ -60,14 +61,6 @@ def number_placeholders(statement: str) -> str:
     """
     first, *parts = split_placeholders(statement)
     return first + "".join(f"${number}{part}" for number, part in enumerate(parts, 1))
-
-
-class ResultColumn(NamedTuple):
-    """A column of the rows of a statement."""
-
-    name: str
-    type: int  # oid
-    modifier: int
 
 
 class Database:
@@ -153,11 +146,7 @@ class Database:
         wait for the caller, and the caller's own workers for that session. The statement runs in a
         subtransaction that is undone, which releases its locks.
         """
-        rows: list[Row] = []
-        with suppress(_Undo), self._subtransaction(), self._limit_lock_wait():
-            rows = self._run_cached(statement, values)
-            raise _Undo
-        return rows
+        return self.undone(lambda: self._run_with_limit(statement, values))
 
     @contextmanager
     def limited_lock_wait(self) -> Iterator[None]:
@@ -288,6 +277,17 @@ class Database:
         with self._subtransaction(), self.configured(**settings):
             yield
 
+    def undone(self, work: Callable[[], T]) -> T:
+        """Return the result of work whose changes and locks are undone at once."""
+        with suppress(_Undo), self._subtransaction():
+            result = work()
+            raise _Undo
+        return result
+
+    def _run_with_limit(self, statement: str, values: Sequence[object]) -> list[Row]:
+        with self._limit_lock_wait():
+            return self._run_cached(statement, values)
+
     @contextmanager
     def _subtransaction(self) -> Iterator[None]:
         """Run statements in a subtransaction, which an error undoes.
@@ -414,21 +414,6 @@ class Database:
 
 class _Undo(Exception):
     """Undoes a subtransaction that has done its work."""
-
-
-def locked_log_error(holder: Row | None) -> ObjectInUse:
-    """Return the error for a table of schema cerebro that stayed locked beyond the limit."""
-    table = "a table of schema cerebro"
-    detail = None
-    if holder:
-        table = holder["table"]
-        detail = f"Process {holder['pid']}: {holder['query'] or 'its statement is not shown'}"
-    return ObjectInUse(
-        f"{table}, which every call needs, is locked by another session",
-        detail=detail,
-        hint="Call again, or cerebro.resume() the run, when that is done; an administrator can "
-        "end it by pg_cancel_backend(). Set lock_timeout to wait longer.",
-    )
 
 
 def decode_sqlstate(code: int) -> str:

@@ -207,7 +207,11 @@ class WorkerSession:
         self._busy = True
         try:
             self._cursor = self._connection.cursor()
-            self._cursor.execute(escape_percent(statement), [adapt(value) for value in values])
+            if values:
+                adapted = [adapt(value) for value in values]
+                self._cursor.execute(escape_percent(statement), adapted)
+            else:  # a % of a user's query is no placeholder
+                self._cursor.execute(statement)
         except psycopg2.Error as error:
             raise self._translate(error) from error
 

@@ -6,7 +6,7 @@ The rows are explained block by block, like predictions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
@@ -43,18 +43,22 @@ Attributed = tuple[
 ]
 
 
-def attribution_blocks_of(
-    db: Database, gd: Globals, arguments: tuple[str | None, str | None, str | None]
-) -> Iterator[Attributed]:
-    """Explain the rows of a source; the first block is explained when this returns.
+class AttributionArguments(NamedTuple):
+    """The arguments of a call, None for NULL."""
 
-    Args:
-        arguments: the model, the source and the id column.
-    """
-    model, source, id_col = arguments
-    catalog = Catalog(db, MODULE)
-    version = find_deployed_version(db, MODULE, model)
-    raw_source = resolve_source_with_notice(catalog, version, source)
+    model: str | None
+    source: str | None
+    id_col: str | None
+    query: str | None  # in place of a source
+
+
+def attribution_blocks_of(
+    db: Database, gd: Globals, arguments: AttributionArguments
+) -> Iterator[Attributed]:
+    """Explain the rows of a source; the first block is explained when this returns."""
+    catalog = Catalog(db, MODULE, takes_query=True)
+    version = find_deployed_version(db, MODULE, arguments.model)
+    raw_source = resolve_source_with_notice(catalog, version, arguments.source, arguments.query)
     recipe = raw_source.recipe
     covered_patches = list_patches(recipe)
     fields = {
@@ -63,7 +67,7 @@ def attribution_blocks_of(
         "patches": list_positions(version.recipe, covered_patches),
     }
     grouped_model = load_grouped_model(catalog, gd, version, raw_source)
-    id_columns = choose_id_columns(catalog, raw_source, id_col)
+    id_columns = choose_id_columns(catalog, raw_source, arguments.id_col)
     names = [feature.column for feature in recipe.inputs]
     query = SourceQuery(
         raw_source.build_from_item(*id_columns, grouped_model.group_column),

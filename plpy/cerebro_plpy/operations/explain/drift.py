@@ -32,12 +32,12 @@ from cerebro_plpy.tables.models.model_versions import Version
 MODULE = "drift"
 
 
-def drift(db: Database, model: str | None, source: str | None) -> list[Row]:
+def drift(db: Database, model: str | None, source: str | None, query: str | None) -> list[Row]:
     """Return a row for each raw column, the one with the largest drift first."""
-    catalog = Catalog(db, MODULE)
+    catalog = Catalog(db, MODULE, takes_query=True)
     version = find_deployed_version(db, MODULE, model)
     training = read_profile(db, version)
-    raw_source = resolve_source_with_notice(catalog, version, source)
+    raw_source = resolve_source_with_notice(catalog, version, source, query)
     recipe = raw_source.recipe
     session = LocalSession(db, **raw_source.settings, enable_hashagg="on", jit="off")
     edges = {key: part.edges for key, part in training.parts.items()}

@@ -59,10 +59,13 @@ FALLBACK_METRICS = {CLASSIFICATION: "log_loss", REGRESSION: "rmse"}
 """For versions that were compared by another metric."""
 
 
-def importance(db: Database, gd: Globals, model: str | None, source: str | None) -> list[Row]:
+def importance(
+    db: Database, gd: Globals, model: str | None, source: str | None, query: str | None
+) -> list[Row]:
     """Return the importance of each column with its standard error, the largest first."""
     version = find_deployed_version(db, MODULE, model)
-    raw_source = resolve_source_with_notice(Catalog(db, MODULE), version, source)
+    catalog = Catalog(db, MODULE, takes_query=True)
+    raw_source = resolve_source_with_notice(catalog, version, source, query)
     if version.group_by is not None:
         db.notice(
             f"{MODULE}: measured with the model of all rows, without those of groups by "

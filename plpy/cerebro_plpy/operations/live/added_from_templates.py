@@ -91,11 +91,14 @@ def find_template_run(db: Database, module: str, run_id: int | None) -> Template
 
 def _suggest_train_call(train: TrainSpec) -> str:
     """Return a call that tries configurations for a model, its best ones first."""
+    model = quote_text(train.model)
+    if train.query is not None:
+        return (
+            f"SELECT * FROM cerebro.train(NULL, {quote_text(train.target)}, {model}, "
+            f"start_from => ARRAY[{model}], query => {quote_text(train.query.text)});"
+        )
     names = map(quote_text, (train.relation, train.target, train.model))
-    return (
-        f"SELECT * FROM cerebro.train({', '.join(names)}, start_from => "
-        f"ARRAY[{quote_text(train.model)}]);"
-    )
+    return f"SELECT * FROM cerebro.train({', '.join(names)}, start_from => ARRAY[{model}]);"
 
 
 def _read_config(templates: Mapping[str, Template], row: Row) -> TemplateConfig:

@@ -24,7 +24,11 @@ from cerebro_plpy.operations.fit.automl_arguments import AutomlArguments
 from cerebro_plpy.operations.fit.fit_arguments import make_single_model_arguments
 from cerebro_plpy.operations.fit.input_tables import find_search_inputs
 from cerebro_plpy.operations.live import background_run
-from cerebro_plpy.operations.train.train_request import find_sources
+from cerebro_plpy.operations.train.train_request import (
+    find_sources,
+    open_catalog,
+    resolve_source,
+)
 from cerebro_plpy.operations.train_arguments import TrainArguments, read_arguments
 from cerebro_plpy.records import asdict
 
@@ -91,9 +95,9 @@ def submit(db: Database, gd: Globals, call: str | None, text: str | None) -> int
 def train(db: Database, gd: Globals, arguments: TrainArguments) -> list[Row]:
     """Start a call of `cerebro.train` in the background; return a row with the id of its run."""
     module = train_arguments.MODULE
-    catalog = Catalog(db, module)
+    catalog = open_catalog(db, module, arguments)
     parsed_arguments = read_arguments(db, module, arguments)
-    source = catalog.resolve_input(arguments.source, argument="source")
+    source = resolve_source(catalog, arguments, parsed_arguments, is_read_apart=True)
     sources = find_sources(catalog, arguments, source, parsed_arguments)
     for table in sources:
         refuse_private_source(db, module, table)

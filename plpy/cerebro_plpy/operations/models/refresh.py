@@ -77,7 +77,7 @@ from cerebro_plpy.preprocessing.learning.raw_table import SETTINGS, RawTable
 from cerebro_plpy.preprocessing.learning.recorded_table import Newer, read_with_recipe
 from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.rows.weight_column import find_column, read_column_name
-from cerebro_plpy.preprocessing.values.columns import read_columns
+from cerebro_plpy.preprocessing.values.columns import read_source_columns
 from cerebro_plpy.preprocessing.values.families import BYTES, JSON
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.lifecycle import RunListeners, log_completion_errors, reserve_run_id, train
@@ -227,7 +227,7 @@ class RefreshSource:
             return True  # the source is read once, when it is packed
         with transaction(self._session):
             self._session.run(sql("session.configure"), (json.dumps(SETTINGS),))
-            columns = read_columns(self._session, self._source.oid)
+            columns = read_source_columns(self._session, self._source)
             column = find_column(MODULE, columns, newer.column, "since")
             condition = compare(column, ">", newer.value)
             statement = sql("refresh.grown", source=self._source.quoted, later=condition.text)
@@ -273,7 +273,7 @@ def _find_growing_column(reader: Reader, source: Relation, since: str) -> str:
     Raises:
         DatatypeMismatch: values of the column have no order.
     """
-    columns = {column.name: column for column in read_columns(reader, source.oid)}
+    columns = {column.name: column for column in read_source_columns(reader, source)}
     name = read_column_name(MODULE, columns, since, "since", source.spelling)
     if columns[name].family in (None, BYTES, JSON):
         raise DatatypeMismatch(

@@ -10,14 +10,17 @@ from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.reading import Reading, describe_difference
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.database.source_query import SPELLING, check_source_arguments, name_query
+from cerebro_plpy.database.source_query import (
+    check_source_arguments,
+    make_relation,
+    name_query,
+)
 from cerebro_plpy.database.source_rows import check_readable, fenced_item, is_evaluated, read_kind
 from cerebro_plpy.preprocessing.learning.schema_matching import match_recipe
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import (
     RawColumn,
-    read_columns,
-    read_result_columns,
+    read_source_columns,
 )
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.models import model_versions
@@ -81,7 +84,7 @@ def resolve_source(
     table = catalog.resolve_input(source, "source")
     session = LocalSession(db)
     wait_for_source(db, session, table, read_wait_limit(db))
-    columns = read_columns(session, table.oid)
+    columns = read_source_columns(session, table)
     recipe = match_recipe(catalog.module, version.recipe, columns, table.spelling)
     reading = replace(db.reading, formats=version.formats)
     return RawSource(table, columns, recipe, reading, session, is_evaluated(session, table))
@@ -93,11 +96,11 @@ def _resolve_query(catalog: Catalog, version: UsableVersion, query: str) -> RawS
     session = LocalSession(db)
     reading = replace(db.reading, formats=version.formats, temporary_first=True)
     named = name_query(db, catalog.module, query, reading.settings)
-    columns = read_result_columns(session, named.columns)
+    table = make_relation(named)
+    columns = read_source_columns(session, table)
     recipe = match_recipe(
-        catalog.module, version.recipe, columns, SPELLING, from_item=f"({named.text})"
+        catalog.module, version.recipe, columns, table.spelling, from_item=table.quoted
     )
-    table = Relation(spelling=SPELLING, schema="", name="", oid=0, quoted=named.name)
     return RawSource(table, columns, recipe, reading, session, evaluated=True)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from cerebro_plpy.configs.templates.candidates import Proposal
 from cerebro_plpy.configs.templates.template import Template
-from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.sessions.local_session import BudgetedSession
 from cerebro_plpy.database.sessions.spi import Database, Row
@@ -37,7 +36,9 @@ from cerebro_plpy.operations.train.train_request import (
     generate_proposals,
     make_train_request,
     make_workload,
+    open_catalog,
     plan_effort,
+    resolve_source,
     sample_to_budget,
 )
 from cerebro_plpy.operations.train_arguments import (
@@ -69,9 +70,9 @@ MAX_CLASSES_SHOWN = 10
 
 def explain_train(db: Database, arguments: TrainArguments) -> list[Row]:
     """Return the plan of a call of `cerebro.train`, section by section."""
-    catalog = Catalog(db, MODULE)
+    catalog = open_catalog(db, MODULE, arguments)
     parsed = read_arguments(db, MODULE, arguments)
-    source = catalog.resolve_input(arguments.source, argument="source")
+    source = resolve_source(catalog, arguments, parsed, is_read_apart=False)
     session = BudgetedSession(db, MODULE, parsed.budget, **SETTINGS)
     wait_for_source(db, session, source, read_wait_limit(db, parsed.budget))
     request = make_train_request(catalog, session, arguments, source, parsed)

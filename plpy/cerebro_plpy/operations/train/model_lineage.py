@@ -8,18 +8,28 @@ from typing import Any
 
 from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.templates.networks import ensemble
-from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.configs.train_spec import QueryRecord, TrainSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.custom_settings import CustomSettings, read_settings_for_reader
+from cerebro_plpy.database.lock_waits import read_wait_limit
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.query_lookup import QueryLookup, look_up_query, read_sqlstate
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.sql.identifiers import quote_qualified
 from cerebro_plpy.database.table_visibility import refuse_private_source
-from cerebro_plpy.errors import DataCorrupted, FeatureNotSupported, ObjectNotReady, UndefinedTable
+from cerebro_plpy.errors import (
+    CerebroError,
+    DataCorrupted,
+    FeatureNotSupported,
+    ObjectNotReady,
+    UndefinedTable,
+    WrongObjectType,
+    find_error_class,
+)
 from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.platform.training_platform import TrainingPlatform
 from cerebro_plpy.preprocessing.rows.split import read_split
-from cerebro_plpy.records import dataclass
+from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request.run_request import WarmState
 from cerebro_plpy.tables.models import model_versions
 from cerebro_plpy.tables.models.model_registry import IMPORTED, REGISTERED
@@ -204,13 +214,54 @@ def _suggest_view(catalog: Catalog, lineage: Lineage, name: str) -> str:
     return "Create a table or a view of that name that has its rows."
 
 
+def _look_up_query(catalog: Catalog, lineage: Lineage, query: QueryRecord) -> Relation:
+    """Return the query that a version was trained on.
+
+    Raises:
+        UndefinedTable, UndefinedColumn: the query cannot be read any more.
+        WrongObjectType: its names belong to other tables, views or functions than then.
+    """
+    db = catalog.db
+    reading = replace(db.reading, formats=lineage.version.formats)
+    lookup = QueryLookup(catalog.module, reading, read_wait_limit(db), is_read_apart=True)
+    version = lineage.version
+    sources: list[Relation] = []
+    error = db.find_error(lambda: sources.append(look_up_query(db, query.text, lookup)))
+    if isinstance(error, CerebroError):
+        raise error
+    if error is not None:
+        raise find_error_class(read_sqlstate(error) or "")(
+            f"{catalog.module} error: version {version.version} of model {version.model!r} was "
+            f"trained on a query that cannot be read now: {error}. Predictions do not need it, but "
+            f"{catalog.module} reads its rows.",
+            hint="Make what the query names again, or train a version on another query.",
+        ) from error
+    source = sources[0]
+    assert source.query is not None
+    if set(source.query.objects) == set(query.objects):
+        return source
+    new = ", ".join(sorted(set(source.query.objects) - set(query.objects))) or "nothing else"
+    former = ", ".join(sorted(set(query.objects) - set(source.query.objects))) or "nothing else"
+    raise WrongObjectType(
+        f"{catalog.module} error: the query of version {version.version} of model "
+        f"{version.model!r} names {new} now; at training it named {former}.",
+        detail=f"The search_path is {db.caller_path}; it was {query.path}.",
+        hint=f"SET search_path = {query.path}; or train a version on what it names now.",
+    )
+
+
 def find_source_tables(catalog: Catalog, lineage: Lineage) -> tuple[Relation, Relation | None]:
-    """Return the table that a version was trained on, and that which its split holds back.
+    """Return the table or query that a version was trained on, and the table of its split.
 
     Raises:
         UndefinedTable: a table of that name does not exist any more.
+        WrongObjectType: a query names other tables now.
     """
-    source = _find_table(catalog, lineage, lineage.train_spec.relation)
+    query = lineage.train_spec.query
+    if query is None:
+        source = _find_table(catalog, lineage, lineage.train_spec.relation)
+    else:
+        source = _look_up_query(catalog, lineage, query)
     holdout = None
     name = read_split(catalog.module, lineage.train_spec.split.rule).table
     if name is not None:

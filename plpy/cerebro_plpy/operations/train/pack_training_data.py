@@ -173,8 +173,9 @@ def describe_reading(
     Args:
         names: names of custom settings, whose values are never stored.
     """
-    types = column_types.read_source_types(
-        rows.session, table.relation.quoted, table.target.column.type
+    types = column_types.ColumnTypes(
+        column_types.read_types_of(rows.session, table.relation),
+        column_types.read_base_type(rows.session, table.target.column.type),
     )
     return record(
         reading.formats,

@@ -12,7 +12,7 @@ from cerebro_plpy.configs.run_spec import FitArguments, Ranking, RunSpec, list_m
 from cerebro_plpy.configs.search_space.search_rules import RuleContext
 from cerebro_plpy.configs.templates.budget import Effort, choose_frequency, choose_training_epochs
 from cerebro_plpy.configs.templates.layers.model_io import Floats
-from cerebro_plpy.configs.train_spec import DataSplit, Grouping, TrainSpec
+from cerebro_plpy.configs.train_spec import DataSplit, Grouping, QueryRecord, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import read_settings_for_reader
@@ -56,7 +56,9 @@ from cerebro_plpy.operations.train.train_request import (
     make_ranking,
     make_train_request,
     make_workload,
+    open_catalog,
     plan_effort,
+    resolve_source,
     sample_to_budget,
 )
 from cerebro_plpy.operations.train_arguments import (
@@ -123,13 +125,13 @@ def train(
         logged: is called with the id of the run once the run is in the log.
     """
     start = time.monotonic()
-    catalog = Catalog(db, MODULE)
+    catalog = open_catalog(db, MODULE, arguments)
     check_transaction(db, MODULE, has_background=True)
     db.call_limit.background = "background => true"
     parsed = read_arguments(db, MODULE, arguments)
     db.status.begin(parsed.budget)
     settings.choose_gpus(settings.read(db), arguments.use_gpus)
-    source = catalog.resolve_input(arguments.source, argument="source")
+    source = resolve_source(catalog, arguments, parsed, is_read_apart=True)
     sources = find_sources(catalog, arguments, source, parsed)
     for relation in sources:
         refuse_private_source(db, MODULE, relation)
@@ -310,6 +312,7 @@ def make_train_spec(
     limits = request.parsed.cost_limits
     proposals = {key: config.proposal for key, config in enumerate(configs, 1)}
     metric = resolve_metric(MODULE, table.target.task, request.arguments.metric)
+    query = request.source.query
     return TrainSpec(
         model=request.model,
         relation=request.source.quoted,
@@ -349,4 +352,5 @@ def make_train_spec(
         max_cost=limits and limits.max_cost,
         compared=data.compared,
         final_metric=make_final_metric(metric),
+        query=query and QueryRecord(query.text, query.path, query.objects),
     )

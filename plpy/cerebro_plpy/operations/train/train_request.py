@@ -37,8 +37,10 @@ from cerebro_plpy.configs.templates.clone_mutation import CloneMutation
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.train_spec import FinalMetric
 from cerebro_plpy.database.catalog import Catalog, Relation
+from cerebro_plpy.database.lock_waits import read_wait_limit
 from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.query_lookup import QueryLookup, look_up_query
 from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter, quote_text
@@ -68,7 +70,7 @@ from cerebro_plpy.preprocessing.rows.groups import (
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.split import Split, read_split
 from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER
-from cerebro_plpy.preprocessing.values.columns import read_columns
+from cerebro_plpy.preprocessing.values.columns import read_source_columns
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.tables.models import model_registry
 from cerebro_plpy.tables.models.model_registry import ModelEntry
@@ -146,7 +148,7 @@ def make_train_request(
         )
     if arguments.group_by is not None:
         for table in filter(None, (source, holdout)):
-            columns = read_columns(session, table.oid)
+            columns = read_source_columns(session, table)
             check_group_column(module, columns, arguments.group_by, parsed.target, table)
     named_configs = read_named_configs(module, session, arguments.start_from)
     return TrainRequest(
@@ -160,6 +162,29 @@ def make_train_request(
         named_configs=named_configs,
         core_share=measure_core_share(),
     )
+
+
+def open_catalog(db: Database, module: str, arguments: TrainArguments) -> Catalog:
+    """Return the names of a call; its hints have the name of a model beside a query."""
+    query_arguments = ""
+    if not arguments.model and arguments.target:
+        query_arguments = f", model => {quote_text(arguments.target)}"
+    return Catalog(db, module, takes_query=True, query_arguments=query_arguments)
+
+
+def resolve_source(
+    catalog: Catalog, arguments: TrainArguments, parsed: ParsedArguments, *, is_read_apart: bool
+) -> Relation:
+    """Return the table, view or query that a call learns from.
+
+    Args:
+        is_read_apart: another session reads its rows.
+    """
+    if arguments.query is None:
+        return catalog.resolve_input(arguments.source, argument="source")
+    limit = read_wait_limit(catalog.db, parsed.budget)
+    lookup = QueryLookup(catalog.module, catalog.db.reading, limit, is_read_apart)
+    return look_up_query(catalog.db, arguments.query, lookup)
 
 
 def find_sources(

@@ -292,7 +292,7 @@ def open_table(
     rows: SourceRows, module: str, relation: Table, options: TableOptions
 ) -> OpenedTable:
     """Open a table; raises if its target cannot be trained on."""
-    columns = raw.read_columns(rows.session, relation.oid)
+    columns = raw.read_source_columns(rows.session, relation)
     target = find_target(module, columns, options.target, relation)
     check_target(module, target, relation)
     target = settle_format(target, options.target_format)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cerebro_plpy.database.platform_protocol import Reader
+from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.sessions.spi import ResultColumn
+from cerebro_plpy.database.sql.named_query import ResultColumn
 from cerebro_plpy.preprocessing.values.canonical_text import MONEY
 from cerebro_plpy.preprocessing.values.families import (
     BIT,
@@ -52,6 +52,13 @@ class RawColumn(NamedTuple):
 def read_columns(reader: Reader, oid: int) -> tuple[RawColumn, ...]:
     """Return all columns of the table or view that has this oid, in their order."""
     return _make_columns(reader.run(sql("features.columns"), (oid,)))
+
+
+def read_source_columns(reader: Reader, source: Table) -> tuple[RawColumn, ...]:
+    """Return all columns of the table, view or query that a call reads, in their order."""
+    if source.query is not None:
+        return read_result_columns(reader, source.query.columns)
+    return read_columns(reader, source.oid)
 
 
 def read_result_columns(reader: Reader, columns: Sequence[ResultColumn]) -> tuple[RawColumn, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cerebro_plpy.database.platform_protocol import Reader
+from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.errors import DataCorrupted
 
@@ -39,6 +39,16 @@ def read_source_types(reader: Reader, source: str, target_type: str) -> ColumnTy
 def read_column_types(reader: Reader, source: str) -> dict[str, str]:
     """Return the base types of the columns of a table; nothing if the table does not exist."""
     rows = reader.run(sql("predict.types"), (source,))
+    return {str(name): str(type_) for name, type_ in rows}
+
+
+def read_types_of(reader: Reader, source: Table) -> dict[str, str]:
+    """Return the base types of the columns of a table or a query that a call reads."""
+    if source.query is None:
+        return read_column_types(reader, source.quoted)
+    names = [column.name for column in source.query.columns]
+    types = [column.type for column in source.query.columns]
+    rows = reader.run(sql("predict.result_types"), (names, types))
     return {str(name): str(type_) for name, type_ in rows}
 
 
