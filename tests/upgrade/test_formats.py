@@ -498,6 +498,8 @@ def check_spec(owner: Workbench, run_id: int, before: Any, others: set[str]) -> 
         for name in ("version", "tables", *others):
             spec.pop(name)
         if "train" in spec:
+            # NULL was the default of the argument, and meant TensorFlow.
+            spec["backend"] = spec["backend"] or "tensorflow"
             spec["train"].pop("model")
             spec["train"].pop("reading")
     is_scaled = "target_scale" in json.dumps(after)
