@@ -40,12 +40,16 @@ class Input:
     has_all_choices: bool  # the known values are not more than MAX_CHOICES
 
 
-def write_importance_call(model: str, source: str) -> str:
-    """Return the SQL that computes the importance of the columns of a model.
+def write_importance_call(model: str, source: str | None) -> str:
+    """Return the SQL that computes the importance of columns; "" unless the source is a table.
 
-    >>> write_importance_call("it's", '"public"."t"')
-    'SELECT * FROM cerebro.importance(\'it\'\'s\', \'"public"."t"\');'
+    >>> print(write_importance_call("it's", '"public"."t"'))
+    SELECT * FROM cerebro.importance('it''s', '"public"."t"');
+    >>> write_importance_call("m", "(SELECT 1)")
+    ''
     """
+    if source is None or not source.startswith('"'):
+        return ""
     return f"SELECT * FROM cerebro.importance({write_text(model)}, {write_text(source)});"
 
 
@@ -121,7 +125,7 @@ class ModelPages:
             "features": features,
             "largest_importance": max(importances, default=0) or 1,
             "has_importances": bool(importances),
-            "importance_call": write_importance_call(name, model["source"] or "table"),
+            "importance_call": write_importance_call(name, model["source"]),
             "is_computing": is_new and not importances,
             "query": urlencode({"owner": owner, "model": name}),
         }

@@ -74,6 +74,7 @@ def test_the_form_has_the_same_arguments_and_more_time(
         {"columns": "a, b"},
         {"budget": LONGEST},
         {"space": {"lr": 0.1}},
+        {"query": {"text": "SELECT 1"}},
         {"start": {"model": "m"}},
         {"max_cost": 3.0},
         {"max_cpu": 60.0},
