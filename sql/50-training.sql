@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_fit_multiple_model(
     -- Number of epochs. In an epoch a configuration visits every segment once.
     num_iterations integer,
     -- Give each trainer a GPU; trainers share GPUs if there are fewer. An error (55000) if there is
-    -- no GPU, or if the framework finds none. The setting `gpus` lists them ([gpu.md](../../how-to/gpus.md)).
+    -- no GPU, or if the framework finds none. The setting `gpus` lists them ([GPUs](../../how-to/gpus.md)).
     use_gpus boolean DEFAULT FALSE,
     -- A packed table to evaluate on. Its metrics then rank the leaderboard.
     validation_table varchar DEFAULT NULL,

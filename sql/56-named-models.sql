@@ -58,7 +58,7 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     backend text DEFAULT 'tensorflow',
     -- Number of worker sessions, which share the cores. NULL: chosen by cores, memory and segments.
     workers integer DEFAULT NULL,
-    -- Give each trainer a GPU ([gpu.md](../../how-to/gpus.md)).
+    -- Give each trainer a GPU ([GPUs](../../how-to/gpus.md)).
     use_gpus boolean DEFAULT FALSE,
     -- TRUE: return one row, with the id of the run, as soon as the run is logged. See
     -- [cerebro.wait](#cerebro.wait).

@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION madlib_keras_evaluate(
     test_table varchar,
     -- The table to create, with one row.
     output_table varchar,
-    -- Use a GPU ([gpu.md](../../how-to/gpus.md)).
+    -- Use a GPU ([GPUs](../../how-to/gpus.md)).
     use_gpus boolean DEFAULT FALSE,
     -- The configuration. A table of `madlib_fit` has none (22023). NULL for a table of
     -- `madlib_automl`: the best one.

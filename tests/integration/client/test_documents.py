@@ -112,7 +112,7 @@ def test_the_examples_of_the_reference_follow_each_other(
             cursor.execute("DROP OWNED BY analyst; DROP ROLE analyst")
 
 
-OTHER_TOOLS = re.compile(r"## Functions that return nothing\n(.*?)\n## ", re.DOTALL)
+OTHER_TOOLS = re.compile(r"## Functions that return nothing\n(.*?)(?=\n## |\Z)", re.DOTALL)
 INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 
 
