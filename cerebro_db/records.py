@@ -42,8 +42,8 @@ class Progress:
     name: str | None
     owner: str
     status: str
-    epoch: int
-    epochs: int
+    epoch: int | None  # None until the rows are packed
+    epochs: int | None
     visits_done: int
     visits_total: int
     configs_running: int

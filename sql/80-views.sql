@@ -245,8 +245,17 @@ CROSS JOIN LATERAL (
                 THEN least(CASE WHEN c.done > 0
                                 THEN pg_catalog.make_interval(secs => least(extract(epoch FROM clock_timestamp() - c.first_start)::double precision
                                                                             * greatest(c.total - c.done, 0) / c.done, 1e10)) END,
-                           CASE WHEN r.deadline IS NOT NULL THEN greatest(r.deadline - clock_timestamp(), interval '0') END) END AS eta) t;
-COMMENT ON VIEW cerebro.progress IS 'The progress of each run. epoch is the latest that a configuration has begun. eta assumes the pace so far, and ends with the budget; a search knows its decisions so far. share is the part of the time that has passed, from 0 to 1. phase is the current work. queue_position is the position of a queued run: 1 is next';
+                           CASE WHEN r.deadline IS NOT NULL THEN greatest(r.deadline - clock_timestamp(), interval '0') END) END AS eta) t
+UNION ALL
+-- A run is logged once its rows are packed. Until then the label of the session that packs them tells what it does: nothing is left
+-- of a call that is refused. A run that is logged while this statement reads has its usual label already.
+SELECT n.run_id, NULL, n.owner, 'running', NULL, NULL, 0, 0, 0, 0, NULL, NULL, interval '0', NULL, NULL, n.phase, 0
+FROM (SELECT a.usename AS owner, pg_catalog.substring(a.application_name, '^cerebro_db run ([0-9]{1,18}) (?:looking at the table|packing|control)(?:: .*)?$')::bigint AS run_id,
+             pg_catalog.substring(a.application_name, '^cerebro_db run [0-9]{1,18} (looking at the table|packing)(?:: .*)?$') AS phase
+      FROM pg_catalog.pg_stat_activity a WHERE a.datname = current_database()) n
+LEFT JOIN cerebro.run_log g ON g.run_id = n.run_id
+WHERE n.run_id IS NOT NULL AND g.run_id IS NULL AND cerebro_internal.may_see(n.owner);
+COMMENT ON VIEW cerebro.progress IS 'The progress of each run. epoch is the latest that a configuration has begun. eta assumes the pace so far, and ends with the budget; a search knows its decisions so far. share is the part of the time that has passed, from 0 to 1. phase is the current work; a run that looks at its table or packs is not in cerebro.run yet. queue_position is the position of a queued run: 1 is next';
 
 CREATE OR REPLACE VIEW cerebro.timeline WITH (security_barrier) AS
 SELECT v.run_id, v.segment_id, v.mst_key, v.epoch, v.started_at, v.ended_at, v.kind,

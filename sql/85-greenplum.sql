@@ -64,7 +64,7 @@ BEGIN
         CREATE OR REPLACE VIEW cerebro.orchestrator AS
         SELECT DISTINCT r.run_id, r.pid
         FROM pg_catalog.pg_stat_activity a JOIN cerebro.run_log r
-             ON r.owner = a.usename AND r.run_id = pg_catalog.substring(a.application_name, '^cerebro_db run ([0-9]{1,18}) (?:control|background)$')::bigint
+             ON r.owner = a.usename AND r.run_id = pg_catalog.substring(a.application_name, '^cerebro_db run ([0-9]{1,18}) (?:control|background|looking at the table|packing)(?:: .*)?$')::bigint
         WHERE a.datname = current_database() $view$;
     EXECUTE $view$
         CREATE OR REPLACE VIEW cerebro.worker AS

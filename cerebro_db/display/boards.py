@@ -197,7 +197,7 @@ def format_progress(progress: Progress) -> str:
     """Return the progress of a run in one line."""
     parts = [
         f"run {progress.run_id} {progress.status}",
-        f"epoch {progress.epoch} of {progress.epochs}",
+        f"epoch {progress.epoch or 1} of {progress.epochs or '?'}",
         f"visit {progress.visits_done} of {progress.visits_total}",
         f"elapsed {format_duration(progress.elapsed)}",
     ]

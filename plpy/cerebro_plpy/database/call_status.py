@@ -59,6 +59,7 @@ class CallStatus:
 
         Args:
             budget: seconds that the call may take.
+            phase: what the call does first.
             used_seconds: those that an interrupted call has used before.
         """
         self._began = self._clock()

@@ -16,6 +16,8 @@ from cerebro_plpy.errors import ObjectNotReady
 from cerebro_plpy.nouns import count_nouns
 
 KEY = "cerebro_progress"
+RUN_LABEL = "cerebro_db run "
+"""Start of the labels of sessions that work for a run: see `connection_limit`."""
 UPDATE_SECONDS = 1.0  # between two updates for other sessions
 FIRST_NOTICE_SECONDS = 5.0  # a short call reports nothing to its caller
 MAX_PAUSE_SECONDS = 60.0  # between two notices of a call that takes hours
@@ -27,11 +29,13 @@ class Progress:
     Args:
         task: the work on the table, such as "packing".
         name: name of the table.
+        run_label: label of the session if the work belongs to a run, which the label keeps naming.
     """
 
-    def __init__(self, task: str, name: str) -> None:
+    def __init__(self, task: str, name: str, run_label: str | None = None) -> None:
         self._task = task
         self._name = name
+        self._run_label = run_label
         self._activity = ""
         self._total: int | None = None
         self._rows = 0
@@ -52,11 +56,10 @@ class Progress:
         self._next_update = now + UPDATE_SECONDS
         total = "" if self._total is None else f" of {self._total}"
         text = f"{self._activity} {rows}{count_nouns(total, 'row')}"
-        db.rows(
-            sql("session.progress"),
-            f"{self._task}: {text} ({self._name})",
-            str(time.time() + UPDATE_SECONDS),
-        )
+        label = f"{self._task}: {text} ({self._name})"
+        if self._run_label is not None:
+            label = f"{self._run_label}: {text}"
+        db.rows(sql("session.progress"), label, str(time.time() + UPDATE_SECONDS))
         if now >= self._next_notice:
             db.notice(f"{self._task} {self._name}: {text}")
             self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)
@@ -73,8 +76,12 @@ class Progress:
 @contextmanager
 def shown_progress(db: Caller, gd: Globals, task: str, name: str) -> Iterator[Progress]:
     """Show the progress of a call in place of the session's application_name."""
-    with db.configured(application_name=f"{task} ({name})"):
-        progress = gd[KEY] = Progress(task, name)
+    run_label = None
+    label = db.value(sql("session.setting"), "application_name")
+    if label.startswith(RUN_LABEL):
+        run_label = label
+    with db.configured(application_name=run_label or f"{task} ({name})"):
+        progress = gd[KEY] = Progress(task, name, run_label)
         try:
             yield progress
         finally:

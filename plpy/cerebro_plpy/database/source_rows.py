@@ -199,7 +199,7 @@ def check_readable(session: Reader, source: Table, columns: Sequence[str]) -> No
             pronoun = "it"
         raise InsufficientPrivilege(
             f"permission denied for {noun} {names} of {source.spelling}",
-            hint=f"Train without {pronoun}, or ask the owner: "
+            hint=f"Its owner can let you read {pronoun}: "
             f"GRANT SELECT ({names}) ON {source.quoted} TO {quote_identifier(role)};",
         )
 

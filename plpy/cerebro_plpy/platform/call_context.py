@@ -42,6 +42,7 @@ from cerebro_plpy.platform.connection_limit import (
     CONTROL,
     WATCH,
     ConnectionLimit,
+    preparation_label,
     session_label,
 )
 from cerebro_plpy.platform.lock_watch import LockWatch
@@ -98,6 +99,7 @@ class CallContext:
         self._workers: dict[tuple[tuple[int | None, ...], str], Sequence[Worker]] = {}
         self._segment_lost = False  # noticed by a session that has been closed
         self._run_id: int | None = None
+        self.is_preparing = False  # the label of the control session has a phase
         self.lock_watch = LockWatch(db, is_local, lambda: self._take(WATCH), self._close)
         self._last_look = time.monotonic()
         self._client: int | None = None
@@ -211,8 +213,21 @@ class CallContext:
     def _label(self, role: str) -> str:
         return session_label(role, self._run_id)
 
+    def show_preparation(self, run_id: int, phase: str) -> None:
+        """Show other sessions what this call does before its run is in the log.
+
+        A label leaves nothing behind if the call is refused or its session is lost.
+
+        Args:
+            phase: a constant of `call_status`.
+        """
+        self.db.status.enter(phase)
+        self.is_preparing = True
+        self.control.run(sql("session.label"), (preparation_label(run_id, phase),))
+
     def show_run(self, run_id: int) -> None:
         """Show other sessions which run these sessions work for."""
+        self.is_preparing = False
         self._run_id = run_id
         for role, session in self._open:
             session.run(sql("session.label"), (self._label(role),))
@@ -343,6 +358,8 @@ class CallContext:
         try:
             if role in self._trainers:
                 session.work_for(None)
+            if role == CONTROL:  # its run may be removed from the log
+                session.run(sql("session.label"), (session_label(role),))
             session.park(self.settings.trainer_idle_seconds, self._trainers.get(role))
         except CerebroError:
             return False

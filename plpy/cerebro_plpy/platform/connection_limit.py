@@ -29,6 +29,14 @@ def session_label(role: str, run_id: int | None = None) -> str:
     return f"cerebro_db run {run_id} {role}"
 
 
+def preparation_label(run_id: int, phase: str) -> str:
+    """Return the application_name of the control session of a run that is not in the log yet.
+
+    The view cerebro.progress reads the phase there.
+    """
+    return f"cerebro_db run {run_id} {phase}"
+
+
 @dataclass(frozen=True)
 class ConnectionLimit:
     """The limit of sessions, as it applies to one call."""

@@ -211,11 +211,15 @@ def log_run(
     context = meter.context
     log = meter.log
     try:
-        context.show_run(log.run_id)
+        is_shown = context.is_preparing  # and stays so until it is in the log
+        if not is_shown:
+            context.show_run(log.run_id)
         if interrupted is None:
             log.begin(request, os.getpid())
         elif not log.resume(os.getpid()):  # nothing later would be logged
             raise hidden_run(log.run_id)
+        if is_shown:
+            context.show_run(log.run_id)
         db.info(messages.describe_start(log.run_id, request))
         if not request.is_quiet:  # nothing of a quiet run can be resumed
             db.call_limit.run_id = log.run_id

@@ -127,8 +127,11 @@ def usable_gpus(settings: Settings) -> Gpus:
     return tuple(range(host_resources.count_gpus()))
 
 
-def choose_gpus(settings: Settings, use_gpus: bool | None) -> Gpus:
+def choose_gpus(settings: Settings, use_gpus: bool | None, *, is_recorded: bool = False) -> Gpus:
     """Return the numbers of the GPUs for the trainers of a call, empty without `use_gpus`.
+
+    Args:
+        is_recorded: `use_gpus` is an argument of an earlier call, which this one continues.
 
     Raises:
         ObjectNotReady: there are no GPUs.
@@ -137,11 +140,10 @@ def choose_gpus(settings: Settings, use_gpus: bool | None) -> Gpus:
         return ()
     gpus = usable_gpus(settings)
     if not gpus:
-        raise ObjectNotReady(
-            "No GPUs configured on hosts.",
-            hint="Leave use_gpus out to work on the processor. An administrator can name devices: "
-            "SELECT cerebro.set('gpus', '0,1');",
-        )
+        hint = "An administrator can name devices: SELECT cerebro.set('gpus', '0,1');"
+        if not is_recorded:
+            hint = f"Leave use_gpus out to work on the processor. {hint}"
+        raise ObjectNotReady("No GPUs configured on hosts.", hint=hint)
     return gpus
 
 

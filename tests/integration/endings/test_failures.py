@@ -458,6 +458,7 @@ def test_a_call_of_train_that_failed_before_it_trained_goes_on(
     for view in ("progress", "leaderboard"):
         assert bench.value(f"SELECT status FROM cerebro.{view} WHERE run_id = %s", told)
     bench.rows("SELECT cerebro.resume(%s)", int(told))
+    assert re.match(r"NOTICE:  \d+ s of 300 s: starting trainers\n", bench.messages()[0])
     assert bench.value("SELECT version FROM cerebro.model WHERE model = 'few_y'") == 1
     with setting(bench, "trainer_memory_mb", "64"), pytest.raises(psycopg2.Error):
         bench.rows(f"SELECT * FROM cerebro.train('few', 'y', {call})")

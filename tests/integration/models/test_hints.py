@@ -215,7 +215,7 @@ def test_the_owner_of_a_column_grants_it(shop: Workbench, shared_superuser: Work
     with another_role(shop, shared_superuser, "reader of lots") as reader:
         shop.rows('GRANT SELECT (lot, width) ON products TO "reader of lots"')
         call = plan("public.products", columns="'lot, width'")
-        template = "Train without {}, or ask the owner: GRANT SELECT ({}) ON {} TO {};"
+        template = "Its owner can let you read {}: GRANT SELECT ({}) ON {} TO {};"
         (statement,) = read_statements(error_of(reader, call), template)
         shop.rows(statement)
         assert reader.rows(str(call))

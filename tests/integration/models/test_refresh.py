@@ -4,6 +4,7 @@ that is better.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import psycopg2
@@ -71,12 +72,14 @@ def test_what_cannot_be_refreshed_is_refused_and_leaves_nothing(
     }
     for change, (arguments, back, sqlstate) in changes.items():
         bench.rows(f"ALTER TABLE orders {change}")
-        refused(
+        error = refused(
             bench,
             f"SELECT * FROM cerebro.refresh({arguments})",
             code=sqlstate,
             words="refresh error",
         )
+        is_undone = arguments == "'orders'"
+        assert str(error.diag.message_hint).startswith("Undo the change of orders") is is_undone
         bench.rows(f"ALTER TABLE orders {back}")
     bench.rows("CREATE TABLE kept AS TABLE orders")
     bench.rows("BEGIN; UPDATE orders SET size = 0")
@@ -112,6 +115,7 @@ def test_new_rows_are_learned_from_the_weights_on(bench: Workbench, orders: str)
         assert len({*bench.rows(workers)} - before) == 1, (
             "the trainer of the run is asked for both versions"
         )
+    assert re.match(r"NOTICE:  0 s of \d+ s: looking at the table\n", session.messages()[0])
     session.close()
     run_id, version, deployed, metric, value, training, validation = found
     assert (version, metric, training + validation) == (2, "log_loss", 440)

@@ -192,8 +192,7 @@ def test_a_missing_column_may_be_null(bench: Workbench, known: Known) -> None:
     with pytest.raises(psycopg2.errors.UndefinedColumn) as refused:
         predictions(bench, "ids")
     template = (
-        "Predict from a view that has all of these. If nothing is known of them: SELECT t.*, {} "
-        "FROM {} t;"
+        "Name a view that has all of these. If nothing is known of them: SELECT t.*, {} FROM {} t;"
     )
     (query,) = read_statements(refused.value, template)
     bench.rows(f"CREATE VIEW nothing AS {query}")

@@ -13,6 +13,7 @@ from cerebro_plpy.database.call_status import (
     LONG_LINE_SECONDS,
     LONG_SECONDS,
     PACKING,
+    STARTING,
     TRAINING,
     CallStatus,
 )
@@ -81,9 +82,9 @@ def test_a_line_has_the_time_the_phase_and_the_work() -> None:
 
 def test_a_call_that_resumes_counts_the_time_of_the_call_before() -> None:
     caller = Caller()
-    caller.status.begin(300.0, used_seconds=120.4)
+    caller.status.begin(300.0, STARTING, 120.4)
     caller.wait(10.0)
     assert [line for _, line in caller.lines] == [
-        "120 s of 300 s: looking at the table",
-        "130 s of 300 s: looking at the table",
+        "120 s of 300 s: starting trainers",
+        "130 s of 300 s: starting trainers",
     ]

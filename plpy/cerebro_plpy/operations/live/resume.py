@@ -18,6 +18,7 @@ from cerebro_plpy.configs.params.custom_functions import (
 )
 from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.database.call_checks import check_transaction
+from cerebro_plpy.database.call_status import STARTING
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
@@ -85,7 +86,7 @@ def resume(
     row, spec = _claim_unfinished(db, run_id)
     run_id = row["run_id"]
     arguments = spec.arguments
-    settings.choose_gpus(settings.read(db), arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), arguments.use_gpus, is_recorded=True)
     catalog = Catalog(db, MODULE)
     outputs = None
     if not spec.train:
@@ -96,7 +97,7 @@ def resume(
     with open_context(db, gd, _list_tables(catalog, run, outputs), arguments.workers) as context:
         if spec.train:
             ((spent_seconds,),) = context.control.run(sql("run.worked"), (run_id,))
-            db.status.begin(spec.train.budget, used_seconds=spent_seconds)
+            db.status.begin(spec.train.budget, STARTING, spent_seconds)
         request = _rebuild_request(catalog, context, run)
         history = interrupted_run.read_histories(context.control, run_id, request.configs)
         if spec.train:

@@ -25,6 +25,7 @@ from cerebro_plpy.configs.templates.budget import choose_frequency, choose_train
 from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.configs.train_spec import BaseVersion, TrainSpec
 from cerebro_plpy.database.call_checks import check_positive, check_transaction
+from cerebro_plpy.database.call_status import LOOKING
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
 from cerebro_plpy.database.platform_protocol import Reader, read_value
@@ -120,7 +121,7 @@ def refresh(db: Database, gd: Globals, arguments: RefreshArguments, version: str
     lineage = _find_version(db, arguments)
     db.status.begin(lineage.train_spec.budget)
     run_arguments = lineage.run_spec.arguments
-    settings.choose_gpus(settings.read(db), run_arguments.use_gpus)
+    settings.choose_gpus(settings.read(db), run_arguments.use_gpus, is_recorded=True)
     catalog = Catalog(db, MODULE)
     source, holdout = find_source_tables(catalog, lineage)
     tables = [table for table in (source, holdout) if table]
@@ -135,8 +136,10 @@ def refresh(db: Database, gd: Globals, arguments: RefreshArguments, version: str
             reports.report_nothing_newer(db, source, arguments.model, rows.describe_newer())
             return []
         run_id = reserve_run_id(db, context)
+        context.show_preparation(run_id, LOOKING)
         with drop_after_error(context, run_id):
-            training_data = rows.pack(catalog, context, run_id)
+            with reports.explain_changed_source(source):
+                training_data = rows.pack(catalog, context, run_id)
             known_rows = (arguments.model, training_data.fingerprint)
             is_known = read_value(context.control, sql("refresh.known"), known_rows)
             if is_known and arguments.epochs is None:

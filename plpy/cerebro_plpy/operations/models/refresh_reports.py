@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.errors import quote_text
+from cerebro_plpy.errors import DatatypeMismatch, InvalidParameter, UndefinedColumn, quote_text
 from cerebro_plpy.operations.train.model_lineage import Lineage
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 
 MORE_EPOCHS = 20
 """Epochs of the call that messages suggest for training longer."""
+
+
+@contextmanager
+def explain_changed_source(source: Relation) -> Iterator[None]:
+    """Replace hints about arguments of `cerebro.train` that a refresh does not have."""
+    try:
+        yield
+    except (DatatypeMismatch, InvalidParameter, UndefinedColumn) as error:
+        error.hint = (
+            f"Undo the change of {source.spelling}, or train the model again with cerebro.train."
+        )
+        raise
 
 
 def report_nothing_newer(db: Database, source: Relation, model: str | None, condition: str) -> None:

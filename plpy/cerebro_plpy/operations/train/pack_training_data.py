@@ -117,7 +117,7 @@ def pack_training_data(
     compared = None
     with open_source(context, request) as rows:
         table = read_table(rows)
-        context.db.status.enter(PACKING)
+        context.show_preparation(run_id, PACKING)
         training, validation = write_raw_tables(context, rows, table)
         if table.groups:
             layouts = plan_group_layouts(catalog, table)

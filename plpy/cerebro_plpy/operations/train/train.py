@@ -14,6 +14,7 @@ from cerebro_plpy.configs.templates.budget import Effort, choose_frequency, choo
 from cerebro_plpy.configs.templates.layers.model_io import Floats
 from cerebro_plpy.configs.train_spec import DataSplit, Grouping, QueryRecord, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
+from cerebro_plpy.database.call_status import LOOKING
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import read_settings_for_reader
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
@@ -140,10 +141,11 @@ def train(
         model_name.reserve(catalog, context.control, arguments, source, parsed.target)
         request = make_train_request(catalog, context.control, arguments, source, parsed)
         call = TrainCall(catalog, context, request, version, start)
+        run_id = reserve_run_id(db, context)
+        context.show_preparation(run_id, LOOKING)
         limit = read_wait_limit(db, parsed.budget - call.elapsed_seconds)
         for table in filter(None, (source, request.table_options.holdout)):
             wait_for_source(db, context.control, table, limit)
-        run_id = reserve_run_id(db, context)
 
         def read_sample(rows: SourceRows) -> RawTable:
             table = read_table(rows, MODULE, source, request.table_options, may_sample=True)

@@ -43,7 +43,7 @@ def match_recipe(
         raise UndefinedColumn(
             f"{module} error: {spelling} has no column {names}, which the model needs.",
             detail=f"The model expects {', '.join(map(describe_column, recipe.inputs))}.",
-            hint="Predict from a view that has all of these. If nothing is known of them: SELECT "
+            hint="Name a view that has all of these. If nothing is known of them: SELECT "
             f"t.*, {nulls} FROM {from_item or spelling} t;",
         )
     features = (
@@ -71,10 +71,10 @@ def _over_table(
     result = feature.over_column(column)
     if result is None:
         cast = feature.suggest_cast(column)
-        hint = "Cast it in a view, and predict from that."
+        hint = "Cast it in a view, and name that."
         if cast is not None:
             name = quote_identifier(column.name)
-            hint = f"Predict from a view that has {cast} AS {name} in its place."
+            hint = f"Name a view that has {cast} AS {name} in its place."
         raise DatatypeMismatch(
             f"{module} error: column {column.name!r} of {spelling} has type {column.type}; the "
             f"model expects {feature.expected_values}.",
