@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from cerebro_plpy.run.request.run_request import Deadline
 
 CLOSING_SECONDS = 2.0
@@ -24,6 +26,46 @@ MEMBERS_SHARE = 0.1
 ENDING_SHARE = 0.04
 """Share of the budget in which no training visit begins, so that running visits can end and be
 evaluated."""
+
+
+PREPARATION_SECONDS = 2.0
+"""Time to look at a table, and to pack a small one."""
+PREPARED_ELEMENTS_PER_SECOND = 2_000_000
+"""Inputs of rows that are read and packed in a second."""
+MAX_PREPARATION_SHARE = 0.25
+"""The largest share of the budget that this is expected to take."""
+LATE_SHARE = 0.25
+"""Share of the remaining budget by which the preparation may be late without another plan."""
+
+
+def plan_training_seconds(budget: float, elements: int, elapsed: float = 0.0) -> float:
+    """Return the part of the budget that configurations and epochs are chosen for.
+
+    A plan and the call that follows it must choose the same ones. The clock therefore counts only
+    if the preparation has taken much longer than expected.
+
+    Args:
+        elements: inputs of all rows together.
+        elapsed: time that has been spent.
+
+    >>> [plan_training_seconds(300.0, 8_000_000, elapsed) for elapsed in (0.0, 1.0, 70.0, 100.0)]
+    [294.0, 294.0, 294.0, 200.0]
+    """
+    expected = PREPARATION_SECONDS + elements / PREPARED_ELEMENTS_PER_SECOND
+    planned = budget - min(expected, MAX_PREPARATION_SHARE * budget)
+    remaining = max(0.0, budget - elapsed)
+    if remaining < (1 - LATE_SHARE) * planned:
+        return remaining
+    return planned
+
+
+def round_share(share: float) -> float:
+    """Return the nearest power of two, so that two calls in a row plan with the same share.
+
+    >>> [round_share(share) for share in (1.0, 0.93, 0.6, 0.3, 0.05)]
+    [1.0, 1.0, 0.5, 0.25, 0.0625]
+    """
+    return float(2.0 ** round(math.log2(share)))
 
 
 def compute_max_members(picks: int, budget: float, holdout_rows: int) -> int:

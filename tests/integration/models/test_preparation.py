@@ -54,7 +54,7 @@ def test_a_call_that_waits_for_its_table_is_shown_and_leaves_nothing(
             shown = ("looking at the table", "running", "cerebro", 0.0, 0)
             eventually(lambda: watcher.rows(SHOWN, before) == [shown])
             assert watcher.rows(RUNS, before) == []
-            with another_role(pebbles, shared_superuser, "stranger") as stranger:
+            with another_role(pebbles, shared_superuser, "looker-on") as stranger:
                 assert stranger.rows(SHOWN, before) == []
             pebbles.connection.cancel()
             called.result()

@@ -79,7 +79,7 @@ def test_what_cannot_be_refreshed_is_refused_and_leaves_nothing(
             words="refresh error",
         )
         is_undone = arguments == "'orders'"
-        assert str(error.diag.message_hint).startswith("Undo the change of orders") is is_undone
+        assert str(error.diag.message_hint).startswith("Undo the change of ") is is_undone
         bench.rows(f"ALTER TABLE orders {back}")
     bench.rows("CREATE TABLE kept AS TABLE orders")
     bench.rows("BEGIN; UPDATE orders SET size = 0")

@@ -79,10 +79,10 @@ def explain_train(db: Database, arguments: TrainArguments) -> list[Row]:
     open_session = partial(BudgetedSession, module=MODULE, seconds=parsed.budget)
     with caller_rows(db, db.reading, SETTINGS, open_session) as rows:
         table = read_table(rows, MODULE, source, request.table_options, rows.writes)
-        table = sample_to_budget(request, db, rows.session, table, parsed.budget)
+        table = sample_to_budget(request, db, rows.session, table)
     metric = resolve_metric(MODULE, table.target.task, arguments.metric)
     load = make_workload(request, db.platform, table, count_segments(db, table))
-    effort = plan_effort(request, table, load, parsed.budget)
+    effort = plan_effort(request, table, load)
     prior_configs = find_prior_configs(request, session, table)
     proposals = generate_proposals(request, prior_configs, table, db.check_interrupts)
     first_proposals = list(islice(proposals, effort.configs))

@@ -10,7 +10,12 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.params import frameworks
 from cerebro_plpy.configs.run_spec import FitArguments, Ranking, RunSpec, list_metric_epochs
 from cerebro_plpy.configs.search_space.search_rules import RuleContext
-from cerebro_plpy.configs.templates.budget import Effort, choose_frequency, choose_training_epochs
+from cerebro_plpy.configs.templates.budget import (
+    Effort,
+    Workload,
+    choose_frequency,
+    choose_training_epochs,
+)
 from cerebro_plpy.configs.templates.layers.model_io import Floats
 from cerebro_plpy.configs.train_spec import DataSplit, Grouping, QueryRecord, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
@@ -149,9 +154,7 @@ def train(
 
         def read_sample(rows: SourceRows) -> RawTable:
             table = read_table(rows, MODULE, source, request.table_options, may_sample=True)
-            return sample_to_budget(
-                request, db, rows.session, table, parsed.budget - call.elapsed_seconds
-            )
+            return sample_to_budget(request, db, rows.session, table, call.elapsed_seconds)
 
         packing = PackingRequest(source, db.reading, limit, request.model)
         with drop_after_error(context, run_id):
@@ -175,7 +178,7 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
     packed = data.data
     ranking = make_ranking(request, table.target.task)
     load = make_workload(request, context.platform, table, len(packed.source.segments))
-    effort = plan_effort(request, table, load, request.parsed.budget - call.elapsed_seconds)
+    effort = _choose_effort(call, table, load)
     prior_configs = find_prior_configs(request, context.control, table)
     evaluated = _choose_evaluated_epochs(request, effort, ranking)
     proposals = generate_proposals(request, prior_configs, table, context.check)
@@ -220,6 +223,19 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
             request.arguments.metric in FINAL_METRICS,
         ),
     )
+
+
+def _choose_effort(call: TrainCall, table: RawTable, load: Workload) -> Effort:
+    """Return the effort that `cerebro.plan` shows, or less with a notice if the call is late."""
+    request = call.request
+    elapsed = call.elapsed_seconds
+    effort = plan_effort(request, table, load, elapsed)
+    if effort != plan_effort(request, table, load):
+        call.context.db.notice(
+            f"looking at the table and packing took {elapsed:.0f} s of {request.parsed.budget:g} s:"
+            " fewer configurations or epochs are tried than cerebro.plan shows"
+        )
+    return effort
 
 
 def _plan_sampling(

@@ -56,7 +56,11 @@ from cerebro_plpy.operations.train_arguments import (
     TrainArguments,
     resolve_metric,
 )
-from cerebro_plpy.operations.train_budget import compute_deadline
+from cerebro_plpy.operations.train_budget import (
+    compute_deadline,
+    plan_training_seconds,
+    round_share,
+)
 from cerebro_plpy.preprocessing.learning.data_checks import suggest_input_of_kind
 from cerebro_plpy.preprocessing.learning.metric_check import check_metric
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
@@ -276,16 +280,16 @@ def measure_core_share() -> float:
     while time.perf_counter() - start < CORE_SAMPLE_SECONDS:
         pass
     share = (time.process_time() - start_cpu) / (time.perf_counter() - start)
-    return min(1.0, max(MIN_CORE_SHARE, share))
+    return round_share(min(1.0, max(MIN_CORE_SHARE, share)))
 
 
 def sample_to_budget(
-    request: TrainRequest, db: Database, reader: Reader, table: RawTable, seconds: float
+    request: TrainRequest, db: Database, reader: Reader, table: RawTable, elapsed: float = 0.0
 ) -> RawTable:
     """Return a table with its groups, reduced to a sample that one epoch can train in the time.
 
     Args:
-        seconds: remaining time of the budget.
+        elapsed: time of the budget that has been spent.
 
     Raises:
         InvalidParameter: the templates or the search of the call do not fit the table.
@@ -296,7 +300,7 @@ def sample_to_budget(
     metric = resolve_metric(request.module, table.target.task, request.arguments.metric)
     check_metric(reader, request.module, table, metric)
     load = make_workload(request, db.platform, table, count_segments(db, table))
-    share = choose_sample_share(load, compute_visit_seconds(request, table, seconds))
+    share = choose_sample_share(load, compute_visit_seconds(request, table, elapsed))
     if share != 1:
         table = take_share(reader, table, share)
     return _add_groups(request, reader, table)
@@ -425,15 +429,17 @@ def _make_search_goal(request: TrainRequest, table: RawTable) -> SearchGoal:
     )
 
 
-def plan_effort(request: TrainRequest, table: RawTable, load: Workload, seconds: float) -> Effort:
-    """Return how many configurations and epochs fit in the remaining time of the budget."""
+def plan_effort(
+    request: TrainRequest, table: RawTable, load: Workload, elapsed: float = 0.0
+) -> Effort:
+    """Return how many configurations and epochs fit in the budget; see `plan_training_seconds`."""
     pace = DEFAULT_PACE
     rule = request.parsed.rule
     if rule is not None:
         pace = Pace(rule.trained_share, CONFIG_SURPLUS)
         if rule.is_concurrent:
             pace = Pace(rule.trained_share, 1)
-    visit_seconds = compute_visit_seconds(request, table, seconds)
+    visit_seconds = compute_visit_seconds(request, table, elapsed)
     arguments = request.arguments
     return estimate_effort(load, visit_seconds, arguments.epochs, arguments.configs, pace)
 
@@ -444,13 +450,15 @@ def count_segments(db: Database, table: RawTable) -> int:
     return len(distribution.take_first(table.rows).keys)
 
 
-def compute_visit_seconds(request: TrainRequest, table: RawTable, seconds: float) -> float:
+def compute_visit_seconds(request: TrainRequest, table: RawTable, elapsed: float) -> float:
     """Return the time in which visits may begin, within the budget and the CPU limit.
 
     Args:
-        seconds: remaining time of the budget.
+        elapsed: time of the budget that has been spent.
     """
     budget = request.parsed.budget
+    elements = (table.rows + table.validation_rows) * table.recipe.table.elements
+    seconds = plan_training_seconds(budget, elements, elapsed)
     picks = choose_picks(request, table)
     has_final_metric = request.arguments.metric in FINAL_METRICS
     rows = table.validation_rows
