@@ -174,7 +174,7 @@ $(MADE):
 
 .venv/dev: .venv/runtime
 	@echo "Installing JAX, PyTorch, Optuna, pytest, ruff and mypy; the first time this downloads some 280 MB"
-	@.ci/packages $(PYTHON) tensorflow,jax,torch,automl,demo,export,dev
+	@.ci/packages $(PYTHON) tensorflow,jax,torch,automl,demo,export,tf2onnx,dev
 	@.venv/bin/python -m pip install --no-deps 'keras-hub>=0.32' regex tokenizers --quiet --disable-pip-version-check
 	@touch .venv/runtime $@
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +10,9 @@ import typer
 
 from cerebro_db.commands import completion
 from cerebro_db.commands.database import Force, Url, open_session
+from cerebro_db.commands.framework_messages import hide_framework_messages
 from cerebro_db.commands.runs import Run
+from cerebro_db.export.onnx_files import CONVERTER
 
 app = typer.Typer(no_args_is_help=True, help="Write models and runs as files for other programs.")
 
@@ -36,6 +38,11 @@ def _print_paths(paths: list[Path]) -> None:
         typer.echo(path)
 
 
+def _print_converter(description: Path) -> None:
+    converter = json.loads(description.read_text())[CONVERTER]
+    typer.echo(f"Converted to ONNX with {converter}.", err=True)
+
+
 FORMATS = {
     "keras": "Write a .keras file, which plain Keras 3 loads, with its recipe as JSON beside it.",
     "safetensors": "Write a folder with weights as safetensors, architecture and recipe as JSON.",
@@ -57,11 +64,12 @@ def _add_command(name: str) -> None:
         force: Force = False,
         url: Url = None,
     ) -> None:
-        # TensorFlow's remarks on the processor do not help to export a model.
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-        with open_session(url) as session:
+        with open_session(url) as session, hide_framework_messages():
             export = getattr(session, f"export_{name}")
-            _print_paths(export(model, output, version=version, group=group, force=force))
+            paths = export(model, output, version=version, group=group, force=force)
+        _print_paths(paths)
+        if name == "onnx":
+            _print_converter(paths[-1])
 
 
 for format_name in FORMATS:
@@ -128,7 +136,7 @@ def registered(
     url: Url = None,
 ) -> None:
     """Register a model in MLflow for DataFrames of raw columns, and print its address there."""
-    with open_session(url) as session:
+    with open_session(url) as session, hide_framework_messages():
         address = session.export_registered(
             model, tracking_uri, name=name, version=version, group=group, experiment=experiment
         )

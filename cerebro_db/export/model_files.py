@@ -31,7 +31,8 @@ def write_keras(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     model = build_network(stored)
     with stage_files(path.parent) as staging:
         model.save(staging / path.name)
-        (staging / recipe_path.name).write_text(format_description(stored, model))
+        description = format_description(stored, describe_inputs(model))
+        (staging / recipe_path.name).write_text(description)
     return [path, recipe_path]
 
 
@@ -47,7 +48,7 @@ def write_safetensors(stored: StoredModel, folder: Path, force: bool) -> list[Pa
     arrays = dict(zip(names, model.get_weights(), strict=True))
     metadata = {ORDER: json.dumps(names)}
     with stage_files(folder) as staging:
-        (staging / RECIPE).write_text(format_description(stored, model))
+        (staging / RECIPE).write_text(format_description(stored, describe_inputs(model)))
         (staging / ARCHITECTURE).write_text(compact_json(make_exported_architecture(stored)))
         safetensors = import_library("safetensors.numpy", MODEL_EXTRAS)
         safetensors.save_file(arrays, staging / WEIGHTS, metadata=metadata)
@@ -72,11 +73,15 @@ def check_paths(path: Path, suffix: str, force: bool) -> Path:
     return recipe_path
 
 
-def format_description(stored: StoredModel, model: Any) -> str:
-    """Return the description as JSON text, with the inputs of the network in their order."""
-    inputs = [
+def describe_inputs(model: Any) -> list[dict[str, Any]]:
+    """Return the inputs of a network in their order."""
+    return [
         {"name": tensor.name, "shape": tensor.shape[1:], "dtype": tensor.dtype}  # without rows
         for tensor in model.inputs
     ]
+
+
+def format_description(stored: StoredModel, inputs: list[dict[str, Any]]) -> str:
+    """Return the description as JSON text, with the inputs of the network."""
     description = {**stored.description, "network_inputs": inputs}
     return json.dumps(description, indent=1, ensure_ascii=False, default=str) + "\n"

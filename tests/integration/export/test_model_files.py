@@ -141,7 +141,10 @@ def test_plain_keras_says_what_the_database_says(
 
 
 def test_a_model_of_a_table_is_named_by_its_key(
-    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+    bench: Workbench,
+    session: cerebro_db.Session,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench.rows("SELECT madlib_predict('points_model', 'points', 'id', 'x', 'told', mst_key => 2)")
     _, beside = session.export_keras("points_model:2", tmp_path / "it.keras")
@@ -152,7 +155,11 @@ def test_a_model_of_a_table_is_named_by_its_key(
     found = network.predict(np.array([x for (x,) in rows], np.float32), verbose=0)
     said = bench.rows("SELECT prob FROM told ORDER BY id, class_value")
     assert np.abs(found.reshape(-1) - np.array([p for (p,) in said])).max() < 1e-6
-    check_onnx(bench, session, "small", "points", tmp_path)
+    for converter, name in (("torch", "PyTorch"), ("tensorflow", "TensorFlow")):
+        monkeypatch.setenv("KERAS_BACKEND", converter)
+        check_onnx(bench, session, "small", "points", tmp_path / converter)
+        description = json.loads((tmp_path / converter / "small.onnx.json").read_text())
+        assert description["onnx_converter"].startswith(name)
     for export in (session.export_onnx, session.export_registered):
         with pytest.raises(errors.FeatureNotSupported, match="points_model has no recipe"):
             export("points_model:2", f"sqlite:///{tmp_path}/it.onnx")
@@ -161,7 +168,7 @@ def test_a_model_of_a_table_is_named_by_its_key(
 
 
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
-    session: cerebro_db.Session, tmp_path: Path
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
 ) -> None:
     path = tmp_path / "small.keras"
     for model, version in (("none", None), ("small", 7)):
@@ -181,8 +188,11 @@ def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
     assert session.export_keras("small", path, force=True) == [path, beside]
     assert {*tmp_path.iterdir()} == {path, beside}
     description = beside.read_text()
-    written = session.export_onnx("small", path.with_suffix(".onnx"))
-    assert {*tmp_path.iterdir()} == {path, beside, *written}
+    graph = path.with_suffix(".onnx")
+    told = called("export", "onnx", "small", "-o", graph, "--url", bench.url)
+    assert told.stdout.split() == [str(graph), f"{graph}.json"]
+    assert told.stderr.startswith("Converted to ONNX with PyTorch") and told.stderr.count("\n") == 1
+    assert {*tmp_path.iterdir()} == {path, beside, graph, Path(f"{graph}.json")}
     assert beside.read_text() == description, "each format has a recipe of its own"
 
 
