@@ -24,7 +24,7 @@ from cerebro_db.errors import (
 from cerebro_db.export.model_files import ARCHITECTURE, KERAS, ORDER, WEIGHTS
 from cerebro_db.export.networks import build_architecture
 from cerebro_db.nouns import count_nouns
-from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
+from cerebro_db.optional_imports import import_keras, import_library
 
 Array = NDArray[Any]
 IGNORED_BUFFER = "num_batches_tracked"
@@ -83,7 +83,7 @@ def read_source(path: Path) -> ModelSource:
             f"and {WEIGHTS}",
             hint="model.save('name.keras') of Keras 3 writes one.",
         )
-    keras = import_library("keras", MODEL_EXTRAS)
+    keras = import_keras()
     try:
         model = keras.saving.load_model(path, compile=False, safe_mode=True)
     except (TypeError, ValueError, KeyError, OSError) as error:

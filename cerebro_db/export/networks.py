@@ -28,7 +28,7 @@ from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.target_scale import KEY, add_scale
 from cerebro_db.nouns import count_nouns
-from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
+from cerebro_db.optional_imports import import_keras
 
 T = TypeVar("T")
 Shape = tuple[int, ...]
@@ -141,7 +141,7 @@ def _build(function: Callable[[Any], T]) -> T:
     Raises:
         FeatureNotSupported: the function raised any exception.
     """
-    keras = import_library("keras", MODEL_EXTRAS)
+    keras = import_keras()
     try:
         return function(keras)
     except Exception as error:
@@ -169,7 +169,7 @@ def list_weight_names(model: Any) -> list[str]:
 
 
 def _name_weights(model: Any, prefix: str) -> Iterator[tuple[Any, str]]:
-    model_class = import_library("keras", MODEL_EXTRAS).Model
+    model_class = import_keras().Model
     for layer in model.layers:
         if isinstance(layer, model_class):
             yield from _name_weights(layer, f"{prefix}{layer.name}/")

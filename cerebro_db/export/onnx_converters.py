@@ -19,12 +19,12 @@ import numpy as np
 
 from cerebro_db.errors import FeatureNotSupported, MissingLibrary, find_error_class
 from cerebro_db.export.stored_models import StoredModel
+from cerebro_db.optional_imports import BACKEND_VARIABLE
 
 GRAPH = "graph.onnx"
 ARCHITECTURE = "architecture.json"
 WEIGHTS = "weights.npz"
 RESULT = "result.json"
-BACKEND_VARIABLE = "KERAS_BACKEND"
 
 
 class Converter(NamedTuple):

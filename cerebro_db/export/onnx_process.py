@@ -11,6 +11,7 @@ import json
 import logging
 import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from cerebro_db.export.model_files import describe_inputs
 from cerebro_db.export.networks import build_network
 from cerebro_db.export.onnx_converters import ARCHITECTURE, GRAPH, RESULT, WEIGHTS
 from cerebro_db.export.stored_models import StoredModel
-from cerebro_db.optional_imports import import_library
+from cerebro_db.optional_imports import import_keras, import_library
 
 OPSET = 18
 """The version of ONNX' operators: the oldest that PyTorch writes, the newest that tf2onnx does."""
@@ -55,24 +56,26 @@ def _read_network(folder: Path, is_flat: bool) -> StoredModel:
 
 
 def _convert(stored: StoredModel, path: Path) -> dict[str, Any]:
-    keras = import_library("keras", "export")
+    keras = import_keras()
     backend = keras.backend.backend()
     model = build_network(stored)
     for layer in model._flatten_layers():
         # Penalties of training are no part of predictions, and cannot be traced for any number of
         # rows.
         layer.activity_regularizer = None
-    convert = _convert_with_torch if backend == "torch" else _convert_with_tensorflow
     version = import_library(backend, "export").__version__
     converter = f"{NAMES[backend]} {version}"
     try:
-        convert(model, path)
+        if backend == "torch":
+            _convert_with_torch(model, path)
+        else:
+            _convert_with_tensorflow(model, path)
     except Exception as error:
         raise FeatureNotSupported(
             f"Keras {keras.__version__} with {converter} cannot convert the model to ONNX: "
             f"{_find_reason(error)}",
-            hint="Export it as Keras or safetensors, or install the other converter, which "
-            "docs/export.md names.",
+            hint="Export it as Keras or safetensors, or name another converter that is installed: "
+            "KERAS_BACKEND=torch or KERAS_BACKEND=tensorflow.",
         ) from error
     return {"inputs": describe_inputs(model), "converter": converter}
 
@@ -89,6 +92,13 @@ def _find_reason(error: BaseException) -> str:
     return f"{line:.300}" or type(error).__name__
 
 
+def _pack_inputs(inputs: Sequence[Any]) -> Any:
+    """Return the argument of a model: a list if it has several inputs."""
+    if len(inputs) == 1:
+        return inputs[0]
+    return list(inputs)
+
+
 def _convert_with_torch(model: Any, path: Path) -> None:
     """Write the graph by PyTorch's exporter.
 
@@ -100,14 +110,14 @@ def _convert_with_torch(model: Any, path: Path) -> None:
         variable.value.requires_grad_(False)
 
     class Network(torch.nn.Module):  # type: ignore[misc, name-defined]
-        """The model, which takes a list if it has several inputs."""
+        """The model as a function of its inputs in their order."""
 
         def __init__(self) -> None:
             super().__init__()
             self.model = model
 
         def forward(self, *inputs: Any) -> Any:
-            return self.model(list(inputs) if len(inputs) > 1 else inputs[0], training=False)
+            return self.model(_pack_inputs(inputs), training=False)
 
     def copy(tensor: Any) -> Any:
         return operators.Identity(tensor)
@@ -130,6 +140,9 @@ def _convert_with_torch(model: Any, path: Path) -> None:
         input_names=[tensor.name for tensor in model.inputs],
         opset_version=OPSET,
         custom_translation_table={torch.ops.prims.view_of.default: copy},
+        # Runtimes optimize graphs when they load them. PyTorch's optimizer puts limits of numbers
+        # behind the nodes that use them if a graph is large.
+        optimize=False,
         verbose=False,
         dynamo=True,
     )
@@ -140,7 +153,7 @@ def _convert_with_tensorflow(model: Any, path: Path) -> None:
     """Write the graph by tf2onnx, which Keras calls."""
     # Keras does not export a model that was never called.
     zeros = [np.zeros((1, *tensor.shape[1:]), tensor.dtype) for tensor in model.inputs]
-    model(zeros if len(zeros) > 1 else zeros[0])
+    model(_pack_inputs(zeros))
     model.export(path, format="onnx", verbose=False, opset_version=OPSET)
 
 

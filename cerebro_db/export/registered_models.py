@@ -22,7 +22,7 @@ from cerebro_db.export.onnx_files import make_raw_rows
 from cerebro_db.export.recipe.rows import RawRows
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.tracked_runs import Target, find_experiment
-from cerebro_db.optional_imports import MODEL_EXTRAS, import_library
+from cerebro_db.optional_imports import MODEL_EXTRAS, import_keras, import_library
 
 SCRIPT = Path(__file__).with_name("registered_script.py")
 FOLDER = "cerebro_recipe"
@@ -105,7 +105,7 @@ def _make_signature(rows: RawRows) -> Any:
 
 def _list_requirements() -> list[str]:
     """Return the installed versions of Keras, its framework and the other libraries."""
-    framework = import_library("keras", MODEL_EXTRAS).backend.backend()
+    framework = import_keras().backend.backend()
     module = import_library(framework, MODEL_EXTRAS)
     versions = [f"{name}=={version(name)}" for name in LIBRARIES]
     return [*versions, f"{framework}=={module.__version__}"]
