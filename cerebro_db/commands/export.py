@@ -12,7 +12,6 @@ from cerebro_db.commands import completion
 from cerebro_db.commands.database import Force, Url, open_session
 from cerebro_db.commands.framework_messages import hide_framework_messages
 from cerebro_db.commands.runs import Run
-from cerebro_db.export.onnx_files import CONVERTER
 
 app = typer.Typer(no_args_is_help=True, help="Write models and runs as files for other programs.")
 
@@ -36,6 +35,10 @@ Experiment = Annotated[str, typer.Option(help="Experiment of MLflow.")]
 def _print_paths(paths: list[Path]) -> None:
     for path in paths:
         typer.echo(path)
+
+
+CONVERTER = "onnx_converter"
+"""Key in the JSON beside an .onnx file."""
 
 
 def _print_converter(description: Path) -> None:

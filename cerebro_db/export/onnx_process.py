@@ -73,14 +73,14 @@ def _convert(stored: StoredModel, path: Path) -> dict[str, Any]:
     except Exception as error:
         raise FeatureNotSupported(
             f"Keras {keras.__version__} with {converter} cannot convert the model to ONNX: "
-            f"{_find_reason(error)}",
+            f"{find_reason(error)}",
             hint="Export it as Keras or safetensors, or name another converter that is installed: "
             "KERAS_BACKEND=torch or KERAS_BACKEND=tensorflow.",
         ) from error
     return {"inputs": describe_inputs(model), "converter": converter}
 
 
-def _find_reason(error: BaseException) -> str:
+def find_reason(error: BaseException) -> str:
     """Return the operation that has no ONNX, or the first line of the message."""
     causes = [error]
     while causes[-1].__cause__ is not None:

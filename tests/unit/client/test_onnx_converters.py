@@ -12,6 +12,7 @@ from packaging.requirements import Requirement
 from cerebro_db.errors import MissingLibrary
 from cerebro_db.export import onnx_converters
 from cerebro_db.export.onnx_converters import CONVERTERS, choose_converter
+from cerebro_db.export.onnx_process import find_reason
 
 EXTRAS = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
@@ -77,3 +78,14 @@ def test_the_extras_of_a_converter_have_its_libraries(
     extras = converter.extras.split(",")
     names = {Requirement(text).name for extra in extras for text in EXTRAS[extra]}
     assert set(converter.libraries) <= names
+
+
+def test_an_operation_without_onnx_is_named() -> None:
+    cause = ValueError(
+        "No ONNX function found for <OpOverload(op='aten._fft_r2c', overload='default')>. More"
+    )
+    error = RuntimeError("Failed to convert the exported program\nmany lines")
+    error.__cause__ = cause
+    assert find_reason(error) == "the operation aten._fft_r2c has no ONNX"
+    assert find_reason(ValueError("first line\nsecond line")) == "first line"
+    assert find_reason(KeyError()) == "KeyError"
