@@ -1,4 +1,4 @@
-"""What a call that trains is doing, as lines for its caller.
+"""What a call is doing, as lines for its caller.
 
 Every wait of a call checks for interrupts many times a second. These checks also report the status
 when a line is due.
@@ -6,6 +6,7 @@ when a line is due.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -26,6 +27,7 @@ TRAINING = "training"
 PAUSED = "paused"
 CHOOSING = "choosing the best"
 EXPLAINING = "explaining"
+REPEATING = "packing the rows again"
 
 
 def describe_nothing() -> str:
@@ -34,7 +36,9 @@ def describe_nothing() -> str:
 
 
 class CallStatus:
-    """The phase of a call and the time of its budget; it reports nothing until `begin`.
+    """The phase of a call and the time of its budget.
+
+    It reports nothing until `begin` or `begin_quietly`.
 
     Args:
         notify: sends the caller a message.
@@ -68,6 +72,14 @@ class CallStatus:
         self.phase = phase
         self._report(self._began)
 
+    def begin_quietly(self, phase: str) -> None:
+        """Begin to report a call without a budget, whose first line comes only if it takes long."""
+        self._began = self._clock()
+        self._start = self._began
+        self._budget = math.inf
+        self._next_line = self._began + LINE_SECONDS
+        self.phase = phase
+
     def enter(self, phase: str) -> None:
         """Begin a phase, which the next line names."""
         self.phase = phase
@@ -92,4 +104,7 @@ class CallStatus:
         self._next_line = now + pause
         elapsed = max(0.0, now - self._start)
         activities = filter(None, (self.phase, self.describe_work()))
-        self._notify(f"{elapsed:.0f} s of {self._budget:.0f} s: {', '.join(activities)}")
+        time_text = f"{elapsed:.0f} s"
+        if self._budget < math.inf:
+            time_text = f"{time_text} of {self._budget:.0f} s"
+        self._notify(f"{time_text}: {', '.join(activities)}")

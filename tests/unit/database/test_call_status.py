@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cerebro_plpy.database.call_status import (
     COMPILING,
+    EXPLAINING,
     LINE_SECONDS,
     LONG_LINE_SECONDS,
     LONG_SECONDS,
@@ -56,6 +57,19 @@ def test_lines_begin_at_once_and_come_in_time(steps: list[float]) -> None:
     for earlier, later in pairwise(times):
         due = LINE_SECONDS if earlier < LONG_SECONDS else LONG_LINE_SECONDS
         assert later - earlier >= due - 1e-6
+
+
+@given(st.lists(st.floats(0.001, MAX_STEP), min_size=1, max_size=300))
+def test_a_call_without_a_budget_reports_only_what_takes_long(steps: list[float]) -> None:
+    caller = Caller()
+    caller.status.begin_quietly(EXPLAINING)
+    for step in steps:
+        caller.wait(step)
+    times = [time - 1000.0 for time, _ in caller.lines]
+    assert bool(times) == (caller.now >= 1000.0 + LINE_SECONDS)
+    for earlier, later in pairwise([0.0, *times]):
+        assert LINE_SECONDS - 1e-6 <= later - earlier <= LONG_LINE_SECONDS + MAX_STEP
+    assert all(line == f"{time - 1000.0:.0f} s: explaining" for time, line in caller.lines)
 
 
 def test_a_line_has_the_time_the_phase_and_the_work() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Optional
 
+from cerebro_plpy.database.call_status import EXPLAINING
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
@@ -56,6 +57,7 @@ def attribution_blocks_of(
     db: Database, gd: Globals, arguments: AttributionArguments
 ) -> Iterator[Attributed]:
     """Explain the rows of a source; the first block is explained when this returns."""
+    db.status.begin_quietly(EXPLAINING)
     catalog = Catalog(db, MODULE, takes_query=True)
     version = find_deployed_version(db, MODULE, arguments.model)
     raw_source = resolve_source_with_notice(catalog, version, arguments.source, arguments.query)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from math import isfinite, sqrt
 from statistics import fmean, stdev
 
+from cerebro_plpy.database.call_status import EXPLAINING
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
@@ -63,6 +64,7 @@ def importance(
     db: Database, gd: Globals, model: str | None, source: str | None, query: str | None
 ) -> list[Row]:
     """Return the importance of each column with its standard error, the largest first."""
+    db.status.begin_quietly(EXPLAINING)
     version = find_deployed_version(db, MODULE, model)
     catalog = Catalog(db, MODULE, takes_query=True)
     raw_source = resolve_source_with_notice(catalog, version, source, query)

@@ -16,6 +16,7 @@ from cerebro_plpy.configs.params.callbacks import NO_CALLBACKS
 from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
+from cerebro_plpy.database.call_status import REPEATING
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.custom_settings import CustomSettings
 from cerebro_plpy.database.lock_waits import read_wait_limit, wait_for_source
@@ -115,6 +116,7 @@ def verify(db: Database, gd: Globals, model: str | None, version: str | int | No
     """
     check_transaction(db, MODULE)
     db.platform.check_process(MODULE)
+    db.status.begin_quietly(REPEATING)
     entry = find_own_model(db, MODULE, model)
     number = entry["deployed"]
     if version is not None:
