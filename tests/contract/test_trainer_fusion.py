@@ -244,7 +244,7 @@ def test_what_is_no_fusion_is_refused(trainer: Peer, framework: str) -> None:
         trainer.begin("train", program(), NEW, fit=fit(), order=place())
         trainer.begin("fusion", program(), NEW, **asked, beside=True)
     for job, message in (
-        ({**asked, "visits": visits * 2}, "make 1 visits"),
+        ({**asked, "visits": visits * 2}, "make 1 visit,"),
         ({**asked, "fit": fit(4)}, 'share "fit"'),
     ):
         trainer.begin("fusion", program(), NEW, **asked)

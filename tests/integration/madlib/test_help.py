@@ -75,7 +75,7 @@ def test_functions_of_one_argument_explain_themselves_without_it(session: Workbe
 
 
 def test_arguments_that_are_missing_are_explained(session: Workbench) -> None:
-    call = Call("cerebro.submit", {"call": "'cerebro.train'", "arguments": "'{}'"})
+    call = Call("cerebro.submit", {"call": "'madlib_fit'", "arguments": "'{}'"})
     template = "SELECT cerebro.help({}, 'usage');"
     (statement,) = read_statements(error_of(session, call), template)
     assert "Example:" in session.value(statement)

@@ -133,7 +133,7 @@ def test_it_sees_what_the_caller_sees(session: Workbench, shared_superuser: Work
     assert {row[3] for row in found(session, "sold", "mine").values()} == {known}
     session.rows("ROLLBACK; CREATE OR REPLACE VIEW nothing AS SELECT * FROM tills WHERE false")
     assert not found(session, "sold", "nothing")
-    assert any("no rows with a sold" in text for text in session.messages())
+    assert any("no row has a value of sold" in text for text in session.messages())
     refused(session, QUERY, "sold", "takings", code="42703", words="sold")
     with another_role(session, shared_superuser, "auditor") as other:
         refused(other, QUERY, "sold", "tills", code="42704")

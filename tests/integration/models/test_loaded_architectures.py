@@ -59,7 +59,7 @@ def test_they_are_trained_and_predict_like_any_template(
 REFUSED = {
     '"my nets":9': ("42704", "has no model 9"),
     '"my nets":3': ("0A000", "has weights to begin from"),
-    '"my nets":2': ("22023", "gives 1 numbers; expected 2"),
+    '"my nets":2': ("22023", "gives 1 number; expected 2"),
     "nowhere:1": ("42P01", "does not exist"),
     "parcels:1": ("42703", "missing columns"),
 }

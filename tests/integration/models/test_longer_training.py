@@ -135,6 +135,20 @@ def test_a_source_that_was_renamed_is_named(session: Workbench, run_id: int) -> 
     session.rows("DROP VIEW loans; ALTER TABLE debts RENAME TO loans")
 
 
+def test_a_verification_that_took_too_long_is_called_again(session: Workbench) -> None:
+    """Its run is removed, so that the hint does not resume it, whenever the timeout came."""
+    session.messages()
+    seconds = 0.0
+    while not any("It is removed from the log" in message for message in session.messages()):
+        seconds += 0.1
+        session.rows(f"SET statement_timeout = '{seconds * 1000:.0f}ms'")
+        error = refused(session, "SELECT cerebro.verify(%s)", MODEL, code="57014")
+        (statement,) = read_statements(
+            error, "statement_timeout is {}. SET statement_timeout = 0; then call again."
+        )
+        session.rows(statement)
+
+
 def test_a_model_that_is_dropped_meanwhile_is_not_made_again(
     session: Workbench, run_id: int, person: Workbench
 ) -> None:
@@ -148,17 +162,3 @@ def test_a_model_that_is_dropped_meanwhile_is_not_made_again(
         person.rows("SELECT cerebro.drop_model(%s)", MODEL)
         refreshed.result()
     assert not session.rows(VERSIONS, MODEL)
-
-
-def test_a_verification_that_took_too_long_is_called_again(session: Workbench) -> None:
-    """Its run is removed, so that the hint does not resume it, whenever the timeout came."""
-    session.messages()
-    seconds = 0.0
-    while not any("It is removed from the log" in message for message in session.messages()):
-        seconds += 0.4
-        session.rows(f"SET statement_timeout = '{seconds * 1000:.0f}ms'")
-        error = refused(session, "SELECT cerebro.verify(%s)", MODEL, code="57014")
-        (statement,) = read_statements(
-            error, "statement_timeout is {}. SET statement_timeout = 0; then call again."
-        )
-        session.rows(statement)

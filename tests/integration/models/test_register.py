@@ -191,7 +191,7 @@ def test_what_is_asked_of_models_by_name_is_answered(session: Workbench) -> None
         session,
         "SELECT * FROM cerebro.drift('named', 'points')",
         code="55000",
-        words="was not kept",
+        words="has no record of its training rows",
     )
 
 

@@ -120,4 +120,5 @@ def test_what_teaches_nothing_is_refused(
 ) -> None:
     with pytest.raises(DatatypeMismatch if name == "since" else InvalidParameter) as refused:
         target(session, columns[name], task, side)
-    assert words in refused.value.message and refused.value.hint
+    assert words in refused.value.message
+    assert refused.value.hint or "expected one of" in refused.value.message

@@ -337,7 +337,7 @@ def test_the_caller_is_told_in_madlib_s_words(bench: Workbench) -> None:
         in said
     )
     assert (
-        "*** Diagonally evaluating 1 configs under bracket=1 & round=1, 2 configs under bracket=0 "
+        "*** Diagonally evaluating 1 config under bracket=1 & round=1, 2 configs under bracket=0 "
         "& round=0 with 6 iterations ***" in said
     )
     best, loss = bench.row(

@@ -127,7 +127,8 @@ BYTES = st.binary(max_size=40) | st.sampled_from((b"", bytes(10_000), bytes(8)))
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "character varying": TEXTS, "text": TEXTS, "name": TEXTS.map(lambda text: text[:20]),
     "integer": INTEGERS,
-    "bigint": LARGE, "smallint": st.sampled_from((0, -1, 32767)), "boolean": st.booleans(),
+    "bigint": LARGE, "numeric": LARGE,
+    "smallint": st.sampled_from((0, -1, 32767)), "boolean": st.booleans(),
     "real": REALS,
     "double precision": FLOATS, "json": JSON, "jsonb": st.just("{}"), "bytea": BYTES,
     "regrole": st.just("cerebro"),
@@ -467,6 +468,7 @@ NEED_NO_TRAINER = (
     "remove_dropped",
     "remove_dropped_model",
     "remove_grants",
+    "describe_query",
     "sealed_version",
     "template_fields",
     "settings_of",

@@ -205,7 +205,7 @@ def test_what_cannot_be_learned_is_told(bench: Workbench) -> None:
         "2)"
     )
     bench.configure("amounts_configs", [compile_text()], model=bench.model(perceptron(1, "linear")))
-    with pytest.raises(psycopg2.Error, match="ends in 1 units") as caught:
+    with pytest.raises(psycopg2.Error, match="ends in 1 unit,") as caught:
         bench.fit("amounts_packed", "amounts", "amounts_configs", 1)
     assert "dependent_type => 'float'" in str(caught.value.diag.message_hint)
 

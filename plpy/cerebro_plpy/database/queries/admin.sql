@@ -7,10 +7,10 @@ FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extna
 SELECT pg_catalog.pg_has_role(e.extowner, 'USAGE') AS administers FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db'
 
 -- name: functions
--- All functions of the extension. Those of administrators check the rights of their caller, with a hint.
+-- All functions of the extension but those of triggers, which nobody calls. Those of administrators check the rights of their caller, with a hint.
 SELECT p.oid::pg_catalog.regprocedure::text AS function
 FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_proc p ON p.oid = d.objid
-WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' AND p.proname::text <> 'check_setting'
+WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.deptype = 'e' AND p.prorettype <> 'pg_catalog.trigger'::pg_catalog.regtype
   AND d.refobjid = (SELECT e.oid FROM pg_catalog.pg_extension e WHERE e.extname = 'cerebro_db')
 
 -- name: grant_function

@@ -333,9 +333,7 @@ class Reproduction:
         ]
         if differences:
             return Finding("software", False, "; ".join(differences))
-        return Finding(
-            "software", True, ", ".join(f"{library} {version}" for library, version in installed)
-        )
+        return Finding("software", True, ", ".join(map(" ".join, installed)))
 
     def _read_states(self) -> dict[int, StoredState]:
         """Return the last state of each repeated configuration, by mst_key."""
