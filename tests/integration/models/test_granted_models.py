@@ -503,7 +503,7 @@ def test_a_bare_name_means_a_model_of_one_s_own(
         one = "SELECT cerebro.predict_row('rooms', '{}', owner => %s)"
         assert session.value(one, "bob") != session.value(one, "cerebro")
         refused(session, one, "guest", code="42704")
-        refused(session, one, "nobody", code="42704", words="nobody has no model")
+        refused(session, one, "nobody", code="42704", words="role 'nobody' has no model")
         assert bob.value(BARE[1])
         bob.rows("SELECT cerebro.drop_model('rooms')")
         for statement in BARE:

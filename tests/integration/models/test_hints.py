@@ -345,7 +345,7 @@ def test_a_misspelt_word_is_not_listed_twice(shop: Workbench) -> None:
 
 @pytest.mark.long
 def test_a_budget_in_which_nothing_was_trained_is_made_longer(shop: Workbench) -> None:
-    call = plan(models="'{realmlp_simple}'", columns="'lot'", budget="'2 s'", model="'brief'")
+    call = plan(models="'{transformer}'", columns="'lot'", budget="'1 s'", model="'brief'")
     call = call._replace(function="cerebro.train")
     template = "Networks are compiled first. A call with budget => '{} seconds' has more time."
     (way,) = read_ways(read_hint(error_of(shop, call), template))

@@ -701,7 +701,7 @@ def test_a_new_version_predicts_where_it_is_better_on_the_rows_of_now(
         bench.rows(change)
         bench.rows(f"SELECT * FROM cerebro.train('moving', 'y', 'spare', {good})")
         assert bench.value("SELECT version FROM cerebro.model WHERE model = 'spare'") == deployed
-    assert "cannot any more" in "".join(bench.messages())
+    assert "can no longer predict" in "".join(bench.messages())
 
 
 def test_any_names_will_do(bench: Workbench, spare: str) -> None:
