@@ -139,7 +139,7 @@ def test_python_is_one_for_which_the_requirements_can_be_had() -> None:
 )
 def test_a_pre_release_is_not_taken_because_there_is_nothing_else(found: Requirement) -> None:
     assert not [*found.specifier.filter([NEXT_TENSORFLOW])]
-    assert [*found.specifier.filter(["2.18.0", NEXT_TENSORFLOW])] == ["2.18.0"]
+    assert [*found.specifier.filter(["2.19.0", NEXT_TENSORFLOW])] == ["2.19.0"]
 
 
 def test_requirements_have_a_floor() -> None:
