@@ -200,7 +200,7 @@ def test_the_example_of_train_is_a_call_that_works() -> None:
     words = shlex.split(example)
     command = typer.main.get_command(app).commands[words[0]]  # type: ignore[attr-defined]
     context = command.make_context(words[0], words[1:])
-    assert context.params["names"] == ["flowers", "species"]
+    assert list(context.params["names"]) == ["flowers", "species"]
     assert context.params["models"] and set(context.params["models"]) <= {
         template.name for template in TEMPLATES
     }
