@@ -508,16 +508,22 @@ def test_what_runs_as_its_owner_decides_by_no_name_of_a_role_and_locks_no_table(
         ), text
 
 
-def test_sql_calls_functions_with_the_arguments_that_they_take() -> None:
+def entry_points() -> Iterator[tuple[str, str, ast.FunctionDef]]:
+    """Each function of SQL in Python: its name, its arguments, and what it calls."""
     for name, arguments, body in sql_functions():
         call = CALL_LINE.search(body)
         assert call, name
         module = tree(PACKAGES["cerebro_plpy"] / "api" / f"{call[1]}.py")
         defined = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
         assert call[2] in defined, f"{name} calls {call[1]}.{call[2]}"
-        parameters = [argument.arg for argument in defined[call[2]].args.args][2:]
-        if defined[call[2]].args.vararg:
-            taken = TAKEN.get(call[2], FIT)
+        yield name, arguments, defined[call[2]]
+
+
+def test_sql_calls_functions_with_the_arguments_that_they_take() -> None:
+    for name, arguments, function in entry_points():
+        parameters = [argument.arg for argument in function.args.args][2:]
+        if function.args.vararg:
+            taken = TAKEN.get(function.name, FIT)
             parameters += [argument for argument in taken if argument != "single"]
         if name != "delete_custom_function":  # two functions: by id, and by name
             assert parameters == ARGUMENT.findall(arguments), name
@@ -553,13 +559,9 @@ def test_counts_of_calls_are_checked_before_anything_else() -> None:
 
 def test_functions_that_sql_calls_report_their_errors() -> None:
     """Outside of all other decorators, so that an error has left no other frame."""
-    for name, _arguments, body in sql_functions():
-        call = CALL_LINE.search(body)
-        assert call, name
-        module = tree(PACKAGES["cerebro_plpy"] / "api" / f"{call[1]}.py")
-        defined = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
-        decorators = [ast.unparse(each) for each in defined[call[2]].decorator_list]
-        assert decorators[:1] == ["report_errors"], f"{call[1]}.{call[2]}"
+    for name, _arguments, function in entry_points():
+        decorators = [ast.unparse(each) for each in function.decorator_list]
+        assert decorators[:1] == ["report_errors"], name
 
 
 def test_modules_stay_small_and_say_why_they_exist() -> None:
