@@ -11,7 +11,7 @@ def check_output(path: Path, *, force: bool = False, hint: str = "") -> None:
     """Check that a new file can be made.
 
     Args:
-        force: whether an existing file is replaced.
+        force: True if an existing file may be replaced.
         hint: advice if the file exists.
 
     Raises:

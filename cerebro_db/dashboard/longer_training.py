@@ -45,7 +45,7 @@ def make_longer_address(train: Mapping[str, Any]) -> str | None:
     """Return the address of a form with the arguments of a run and more time.
 
     Args:
-        train: what the log has of the call.
+        train: the arguments of the call in the log.
 
     Returns:
         None if the form cannot make that call.

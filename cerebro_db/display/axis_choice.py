@@ -27,8 +27,8 @@ def choose_axes(axes: Sequence[Axis], most: int = MAX_AXES) -> list[Axis]:
     def sort_key(axis: Axis) -> tuple[bool, float]:
         return (axis.name != TEMPLATE, -measure_share(axis.positions, scores))
 
-    chosen = {axis.name for axis in sorted(fields, key=sort_key)[: most - 1]}
-    return [*(axis for axis in fields if axis.name in chosen), metric]
+    names = {axis.name for axis in sorted(fields, key=sort_key)[: most - 1]}
+    return [*(axis for axis in fields if axis.name in names), metric]
 
 
 def measure_share(positions: Mapping[int, float], scores: Mapping[int, float]) -> float:
@@ -52,7 +52,7 @@ def measure_share(positions: Mapping[int, float], scores: Mapping[int, float]) -
         return 0.0
     within = 0.0
     for group in set(groups):
-        members = [rank for rank, other in zip(ranks, groups, strict=True) if other == group]
+        members = [rank for rank, label in zip(ranks, groups, strict=True) if label == group]
         within += _sum_squares(members)
     return max(0.0, 1 - within / (count - group_count) / (total / (count - 1)))
 
@@ -96,6 +96,6 @@ def thin_ticks(ticks: Sequence[Tick], distance: float) -> list[Tick]:
     by_place = sorted(ticks)
     visible: list[Tick] = []
     for tick in [*by_place[-1:], *by_place]:
-        if all(abs(tick.position - other.position) >= distance for other in visible):
+        if all(abs(tick.position - neighbour.position) >= distance for neighbour in visible):
             visible.append(tick)
     return sorted(visible)

@@ -45,7 +45,7 @@ CONVERTERS = (
 
 
 class Conversion(NamedTuple):
-    """What a conversion returns beside the graph."""
+    """The results of a conversion beside the graph."""
 
     inputs: list[dict[str, Any]]  # name, shape of a row and type of each input of the network
     converter: str  # the library with its version

@@ -1,4 +1,4 @@
-"""What a call is doing, as lines for its caller.
+"""The activity of a call, as lines for its caller.
 
 Every wait of a call checks for interrupts many times a second. These checks also report the status
 when a line is due.

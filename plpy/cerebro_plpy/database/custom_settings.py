@@ -21,7 +21,8 @@ from cerebro_plpy.database.definitions import (
 from cerebro_plpy.database.platform_protocol import Reader, Table
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import SettingValues
-from cerebro_plpy.database.sessions.spi import Database, decode_sqlstate
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.sql_errors import read_sqlstate
 from cerebro_plpy.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
@@ -106,7 +107,7 @@ def _read_value(db: Database, name: str, is_default: bool) -> SettingValues:
         if value is None and not is_default:
             return {}
         return {name: value or ""}
-    if decode_sqlstate(getattr(error, "spidata", (0,))[0]) != InsufficientPrivilege.sqlstate:
+    if read_sqlstate(error) != InsufficientPrivilege.sqlstate:
         raise error
     return {}
 

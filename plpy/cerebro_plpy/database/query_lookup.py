@@ -14,7 +14,8 @@ from cerebro_plpy.database.definitions import read_definitions, relations_query
 from cerebro_plpy.database.lock_waits import WaitLimit
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import Reading, SettingValues
-from cerebro_plpy.database.sessions.spi import Database, decode_sqlstate
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.database.sessions.sql_errors import read_sqlstate
 from cerebro_plpy.database.source_query import SPELLING, make_relation, name_query
 from cerebro_plpy.database.sql.definition import Definition
 from cerebro_plpy.database.sql.identifiers import quote_identifier
@@ -34,17 +35,9 @@ INVALID_TABLE = "42P16"
 """SQLSTATE of a view in a schema that reads a temporary table."""
 
 
-def read_sqlstate(error: Exception) -> str | None:
-    """Return the SQLSTATE of an error that `Database.find_error` returned; None without one."""
-    fields = getattr(error, "spidata", None)
-    if fields:
-        return decode_sqlstate(fields[0])
-    return getattr(error, "sqlstate", None)
-
-
 @dataclass(frozen=True)
 class QueryLookup:
-    """How a call looks at a query."""
+    """The circumstances under which a call looks at a query."""
 
     module: str  # the function that was called
     reading: Reading  # under which the rows will be read
@@ -87,11 +80,11 @@ def _describe(db: Database, query: str, lookup: QueryLookup) -> NamedQuery:
         if read_sqlstate(error) == LOCK_NOT_AVAILABLE:
             raise _locked_error(lookup) from error
         raise error
-    (named,) = queries
-    _check_types(db, named, lookup.module)
+    (description,) = queries
+    _check_types(db, description, lookup.module)
     if not lookup.is_read_apart:
-        return named
-    return _find_references(db, named, lookup)
+        return description
+    return _find_references(db, description, lookup)
 
 
 def _locked_error(lookup: QueryLookup) -> LockNotAvailable:
@@ -103,10 +96,10 @@ def _locked_error(lookup: QueryLookup) -> LockNotAvailable:
     )
 
 
-def _check_types(db: Database, named: NamedQuery, module: str) -> None:
+def _check_types(db: Database, query: NamedQuery, module: str) -> None:
     """Refuse a query with a column that no table can have, such as a row of unknown columns."""
-    types = [column.type for column in named.columns]
-    names = [column.name for column in named.columns]
+    types = [column.type for column in query.columns]
+    names = [column.name for column in query.columns]
     for row in db.rows(sql("reading.pseudo_types"), names, types):
         quoted = quote_identifier(row["name"])
         raise DatatypeMismatch(
@@ -116,13 +109,13 @@ def _check_types(db: Database, named: NamedQuery, module: str) -> None:
         )
 
 
-def _find_references(db: Database, named: NamedQuery, lookup: QueryLookup) -> NamedQuery:
+def _find_references(db: Database, query: NamedQuery, lookup: QueryLookup) -> NamedQuery:
     """Return a query with what it reads, as the catalog has it of a view."""
     view = f"query_{secrets.token_hex(8)}"
     qualified = f"{SCHEMA}.{view}"
     with db.configured(**lookup.settings):
         error = db.find_error(
-            lambda: db.rows(sql("reading.view", view=qualified, query=named.name))
+            lambda: db.rows(sql("reading.view", view=qualified, query=query.name))
         )
     if error is not None:
         if read_sqlstate(error) == INVALID_TABLE:
@@ -139,7 +132,7 @@ def _find_references(db: Database, named: NamedQuery, lookup: QueryLookup) -> Na
         _rename(definition, f"view {qualified}") for definition in read_definitions(db, [oid])
     ]
     objects = [row["name"] for row in db.rows(sql("reading.objects"), oid, oid)]
-    return named._replace(
+    return query._replace(
         relations=tuple(sorted(relations - {oid})),
         definitions=tuple(definitions),
         objects=tuple(objects),

@@ -23,6 +23,7 @@ from cerebro_plpy.database.queries import split_placeholders, sql
 from cerebro_plpy.database.reading import Reading, SettingValues
 from cerebro_plpy.database.sessions import client_connection
 from cerebro_plpy.database.sessions.cpu_priority import CpuYield, lower_priority
+from cerebro_plpy.database.sessions.sql_errors import decode_sqlstate
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.literals import parameter_type
 from cerebro_plpy.database.sql.named_query import ResultColumn
@@ -414,12 +415,3 @@ class Database:
 
 class _Undo(Exception):
     """Undoes a subtransaction that has done its work."""
-
-
-def decode_sqlstate(code: int) -> str:
-    """Return the five letters of a SQLSTATE from PostgreSQL's packed form, six bits each.
-
-    >>> decode_sqlstate(67371461)
-    '57014'
-    """
-    return "".join(chr(((code >> shift) & 0x3F) + ord("0")) for shift in range(0, 30, 6))

@@ -1,4 +1,4 @@
-"""Errors of this package as errors that PL/Python reports, with code, detail and hint."""
+"""Errors of PL/Python: their codes, and those of this package with code, detail and hint."""
 
 from __future__ import annotations
 
@@ -19,6 +19,23 @@ ERROR_ATTRIBUTES = (
     "datatype_name",
     "constraint_name",
 )
+
+
+def decode_sqlstate(code: int) -> str:
+    """Return the five letters of a SQLSTATE from PostgreSQL's packed form, six bits each.
+
+    >>> decode_sqlstate(67371461)
+    '57014'
+    """
+    return "".join(chr(((code >> shift) & 0x3F) + ord("0")) for shift in range(0, 30, 6))
+
+
+def read_sqlstate(error: Exception) -> str | None:
+    """Return the SQLSTATE of an error that `Database.find_error` returned; None without one."""
+    fields = getattr(error, "spidata", None)
+    if fields:
+        return decode_sqlstate(fields[0])
+    return getattr(error, "sqlstate", None)
 
 
 def make_printable(text: str) -> str:

@@ -113,11 +113,11 @@ def _list_calls(function: str, section: Section) -> list[str]:
     ['    madlib_keras_f(x)']
     """
     calls = re.split(r"\n(?=    \S)", section.signature)
-    shown = function
+    name = function
     if not any(call.startswith(f"    {function}(") for call in calls):
-        shown = function.replace("madlib_keras_", "madlib_")
-    own = [call for call in calls if call.startswith(f"    {shown}(")]
-    return [call.replace(f"{shown}(", f"{function}(", 1) for call in own]
+        name = function.replace("madlib_keras_", "madlib_")
+    alternatives = [call for call in calls if call.startswith(f"    {name}(")]
+    return [call.replace(f"{name}(", f"{function}(", 1) for call in alternatives]
 
 
 def _format_markdown(text: str) -> str:

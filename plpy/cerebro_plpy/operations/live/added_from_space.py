@@ -92,7 +92,7 @@ def parse_optimizer(module: str, optimizer: str, hint: str) -> tuple[str, Argume
     """Return the name and the arguments of the optimizer of a configuration.
 
     Args:
-        hint: what to type in place of an optimizer that has other than plain values.
+        hint: the text to type in place of an optimizer that has other than plain values.
 
     Raises:
         InvalidParameter: the optimizer has other than plain values.

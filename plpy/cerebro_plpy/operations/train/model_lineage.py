@@ -13,8 +13,9 @@ from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.custom_settings import CustomSettings, read_settings_for_reader
 from cerebro_plpy.database.lock_waits import read_wait_limit
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.database.query_lookup import QueryLookup, look_up_query, read_sqlstate
+from cerebro_plpy.database.query_lookup import QueryLookup, look_up_query
 from cerebro_plpy.database.sessions.spi import Database, Row
+from cerebro_plpy.database.sessions.sql_errors import read_sqlstate
 from cerebro_plpy.database.sql.identifiers import quote_qualified
 from cerebro_plpy.database.table_visibility import refuse_private_source
 from cerebro_plpy.errors import (
