@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cerebro_trainer.commands.jobs import Job, TrainJob
+from cerebro_trainer.commands.jobs import NetworkJob, TrainJob
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.fusion import Fusion, Member, Orders
+from cerebro_trainer.programs.learner import Learner
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.wire.frames import Reply
 
@@ -42,7 +43,7 @@ class FusedState:
         return {"visits": visits, "error": None}
 
 
-class FusionJob(Job):
+class FusionJob(NetworkJob):
     """Trains several states on the same partitions, one partition after another.
 
     All partitions are cached.
@@ -56,7 +57,7 @@ class FusionJob(Job):
         self._visit_no = 0
         self._fusion: Fusion | None = None
 
-    def check_program(self, program: Program) -> None:
+    def check_program(self, program: Learner) -> None:
         """Raise ConfigError if a state to add belongs to another program."""
         if program is not self.program:
             raise ConfigError("states of one job are of one program", sqlstate="0A000")

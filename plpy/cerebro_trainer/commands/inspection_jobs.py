@@ -8,17 +8,19 @@ from cerebro_trainer.commands.jobs import (
     DatasetKeys,
     EvaluateJob,
     Job,
+    NetworkJob,
     PredictJob,
     RestoreJob,
     StateJob,
 )
 from cerebro_trainer.commands.row_outputs import OutputsJob
-from cerebro_trainer.programs.program import Program
+from cerebro_trainer.programs.learner import Learner
+from cerebro_trainer.programs.program import Program, require_network
 from cerebro_trainer.wire.fields import Header, texts
 from cerebro_trainer.wire.frames import Reply
 
 
-class CutsJob(StateJob):
+class CutsJob(StateJob, NetworkJob):
     """Lists the layers at which a network can be cut."""
 
     refusal = "a job that tells cuts takes no buffers"
@@ -27,7 +29,7 @@ class CutsJob(StateJob):
         return {"cuts": self.program.describe_cuts()}
 
 
-class PrefixesJob(StateJob):
+class PrefixesJob(StateJob, NetworkJob):
     """Describes the prefixes of a network that end at some layers."""
 
     refusal = "a job that tells what leads to layers takes no buffers"
@@ -40,14 +42,14 @@ class PrefixesJob(StateJob):
         return {"fronts": self.program.describe_prefixes(self._layers)}
 
 
-FACTORIES: Mapping[str, Callable[[Program, DatasetKeys, Header], Job]] = {
+FACTORIES: Mapping[str, Callable[[Learner, DatasetKeys, Header], Job]] = {
     "evaluate": EvaluateJob.from_header,
-    "fronts": lambda program, datasets, header: PrefixesJob(
-        program, datasets, texts(header, "layers")
+    "fronts": lambda learner, datasets, header: PrefixesJob(
+        require_network(learner, "fronts"), datasets, texts(header, "layers")
     ),
-    "restore": lambda program, datasets, _: RestoreJob(program, datasets),
-    "cuts": lambda program, datasets, _: CutsJob(program, datasets),
-    "outputs": lambda program, datasets, _: OutputsJob(program, datasets),
-    "predict": lambda program, datasets, _: PredictJob(program, datasets),
+    "restore": lambda learner, datasets, _: RestoreJob(learner, datasets),
+    "cuts": lambda learner, datasets, _: CutsJob(require_network(learner, "cuts"), datasets),
+    "outputs": lambda learner, datasets, _: OutputsJob(learner, datasets),
+    "predict": lambda learner, datasets, _: PredictJob(learner, datasets),
 }
 """Factories of jobs that do not train, by kind."""

@@ -13,7 +13,8 @@ from cerebro_trainer.data.buffers import Dataset
 from cerebro_trainer.data.target_scale import ResultUnits
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.program import Program
+from cerebro_trainer.programs.learner import Learner
+from cerebro_trainer.programs.program import Program, require_network
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.wire.fields import (
     Header,
@@ -37,7 +38,7 @@ class JobFactory:
         self._programs = programs
         self._datasets = datasets
 
-    def create(self, program: Program, header: Header, *, is_sealed: bool) -> Job:
+    def create(self, learner: Learner, header: Header, *, is_sealed: bool) -> Job:
         """Create the job of a request.
 
         Args:
@@ -45,11 +46,11 @@ class JobFactory:
         """
         kind = text(header, "job", choices=SEALED_KINDS if is_sealed else KINDS)
         if kind == "fusion":
-            return self._create_fusion(program, header)
+            return self._create_fusion(require_network(learner, kind), header)
         datasets = () if kind == "predict" else tuple(typed(header, "datasets", list))
         if not is_sealed:
             self._check_datasets(datasets)
-        job = self._create(kind, program, datasets, header)
+        job = self._create(kind, learner, datasets, header)
         job.callbacks = Callbacks.from_header(header)
         selected_buffers = if_present(header, "buffers", record) or {}
         job.selected_buffers = {
@@ -93,9 +94,10 @@ class JobFactory:
         if unknown:
             raise RequestError(f"datasets {unknown} were not opened", sqlstate="55000")
 
-    def _create(self, kind: str, program: Program, datasets: DatasetKeys, header: Header) -> Job:
+    def _create(self, kind: str, learner: Learner, datasets: DatasetKeys, header: Header) -> Job:
         threads = self._programs.framework.threads
         if kind in ("train", "time"):
+            program = require_network(learner, kind)
             _check_trainable(program)
             sizes = [rows for dataset in datasets for rows in self._datasets[dataset].sizes]
             fit = FitOptions.from_header(header, sizes)
@@ -105,8 +107,8 @@ class JobFactory:
             return TrainJob(program, datasets, fit, selector, threads)
         if kind == "average":
             shares = integers(record(header, "state"), "shares")
-            return AverageJob(program, datasets, shares, threads)
-        return FACTORIES[kind](program, datasets, header)
+            return AverageJob(require_network(learner, kind), datasets, shares, threads)
+        return FACTORIES[kind](learner, datasets, header)
 
 
 def read_units(header: Header, spec: ProgramSpec) -> ResultUnits | None:

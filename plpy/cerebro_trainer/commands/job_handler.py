@@ -23,7 +23,7 @@ from cerebro_trainer.data.buffers import Buffer, Dataset
 from cerebro_trainer.data.recipe_values import RecipeEncoder
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.program import Program
+from cerebro_trainer.programs.learner import Learner
 from cerebro_trainer.state.readers import Origin
 from cerebro_trainer.wire import streams
 from cerebro_trainer.wire.fields import Header, if_present, integer, optional, record, text, texts
@@ -89,17 +89,18 @@ class JobHandler:
         spec = self._get_spec(header)
         forms = if_present(header, "forms", record) or {}
         with self.catch_errors():
-            program = self._programs.get_program(spec, forms.get("use"))
-            reader = self._states.load(program, source, header)
-            self._job = self._factory.create(program, header, is_sealed=self.is_sealed)
+            learner = self._programs.get_learner(spec, forms.get("use"))
+            reader = self._states.load(learner, source, header)
+            self._job = self._factory.create(learner, header, is_sealed=self.is_sealed)
             self._job.units = read_units(header, spec)
             if isinstance(self._job, FusionJob):
+                program = self._job.program
                 state = self._factory.create_fused_state(program, spec, header)
                 self._job.add_state(state)
             if header.get("compilation") is not None:
-                self._programs.add_compilation(program, text(header, "compilation"))
+                self._programs.add_compilation(learner, text(header, "compilation"))
             self._start_loading(self._job, reader, spec)
-        return _reply_to_begin(program, is_kept=source == "kept")
+        return _reply_to_begin(learner, is_kept=source == "kept")
 
     def _begin_fused_state(self, header: Header) -> Messages:
         """Add another state to the open fusion."""
@@ -113,7 +114,7 @@ class JobHandler:
                 sqlstate="55000",
             )
         with self.catch_errors():
-            job.check_program(self._programs.get_program(spec, job.forced_mode))
+            job.check_program(self._programs.get_learner(spec, job.forced_mode))
             job.add_state(self._factory.create_fused_state(job.program, spec, header))
             self._start_loading(job, self._states.load(job.program, source, header), spec)
         return _reply_to_begin(job.program, is_kept=False)
@@ -151,7 +152,7 @@ class JobHandler:
             if isinstance(job, FusionJob):
                 return self._finish_fusion(job)
         self._job = None
-        self._set_current_state(job.program)
+        self._set_current_state(job.learner)
         self._outputs = None
         if isinstance(job, OutputsJob):
             self._outputs = job.list_outputs()
@@ -161,7 +162,7 @@ class JobHandler:
         content = job.to_reply()
         frozen_weights = self._states.frozen_weights
         if isinstance(job, (TrainJob, AverageJob)):
-            content["base"] = frozen_weights.find_digest(job.program)
+            content["base"] = frozen_weights.find_digest(job.learner)
         return reply({**content, "lent_base": frozen_weights.available_digest})
 
     def _process_cached(self, job: Job) -> None:
@@ -210,8 +211,8 @@ class JobHandler:
         sums = record(header, "sums")
         with self.catch_errors():
             spec = self._get_spec(header)
-            program = self._programs.get_program(spec)
-            results = {name: program.compute_results(value) for name, value in sums.items()}
+            learner = self._programs.get_learner(spec)
+            results = {name: learner.compute_results(value) for name, value in sums.items()}
             units = read_units(header, spec)
             if units is not None:
                 results = {name: units.convert_results(value) for name, value in results.items()}
@@ -270,11 +271,11 @@ class JobHandler:
             self._loading = Loading(streams.start_reader(reader), spec)
 
     def _complete_loading(self, job: Job, spec: ProgramSpec) -> None:
-        """Prepare a job whose state is in the program's variables."""
+        """Prepare a job whose state is in the learner's variables."""
         origin = self._states.origin
         if origin.base_digest and not self.is_sealed:
-            self._states.frozen_weights.set(job.program, origin.base_digest)
-        job.program.set_hyperparameters(spec)
+            self._states.frozen_weights.set(job.learner, origin.base_digest)
+        job.learner.set_hyperparameters(spec)
         if isinstance(job, RestoreJob):
             job.is_complete = origin.is_complete
         if isinstance(job, FusionJob):
@@ -282,13 +283,13 @@ class JobHandler:
         if isinstance(job, (TrainJob, FusionJob)):
             self._states.current = None  # a state has no name while it is trained
         else:
-            self._set_current_state(job.program)
+            self._set_current_state(job.learner)
 
-    def _set_current_state(self, program: Program) -> None:
-        """Name the state of a program, unless it is sealed: nobody may read or continue it."""
+    def _set_current_state(self, learner: Learner) -> None:
+        """Name the state of a learner, unless it is sealed: nobody may read or continue it."""
         self._states.current = None
         if not self.is_sealed:
-            self._states.current = CurrentState(self._result_key, program)
+            self._states.current = CurrentState(self._result_key, learner)
 
     def _get_spec(self, header: Header) -> ProgramSpec:
         """Return the spec that a request contains or names; names are valid until `reset`."""
@@ -306,5 +307,5 @@ class JobHandler:
         return self._specs[key]
 
 
-def _reply_to_begin(program: Program, *, is_kept: bool) -> Messages:
-    return reply({"kept": is_kept, "state_bytes": program.layout.nbytes})
+def _reply_to_begin(learner: Learner, *, is_kept: bool) -> Messages:
+    return reply({"kept": is_kept, "state_bytes": learner.layout.nbytes})

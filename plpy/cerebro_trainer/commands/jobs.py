@@ -21,7 +21,8 @@ from cerebro_trainer.data.row_order import Rows
 from cerebro_trainer.data.target_scale import ResultUnits
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.execution_modes import ModeSelector
-from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Program, Sums
+from cerebro_trainer.programs.learner import Learner, Sums
+from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Program
 from cerebro_trainer.programs.tensorboard import Callbacks
 from cerebro_trainer.wire.fields import Header, if_present, record, texts
 from cerebro_trainer.wire.frames import Reply
@@ -30,13 +31,13 @@ DatasetKeys: TypeAlias = tuple[str, ...]
 
 
 class Job(ABC):
-    """One piece of work on a program whose variables contain a config's state."""
+    """One piece of work on a learner whose variables contain a config's state."""
 
     # Number of passes over each dataset
     passes = 1
 
-    def __init__(self, program: Program, datasets: DatasetKeys) -> None:
-        self.program = program
+    def __init__(self, learner: Learner, datasets: DatasetKeys) -> None:
+        self.learner = learner
         self.datasets = datasets
         # Datasets that come from the wire
         self.streamed: set[str] = set()
@@ -66,17 +67,10 @@ class Job(ABC):
 
     def compute_results(self, sums: Sums) -> dict[str, Any]:
         """Return loss and metrics from sums over rows, in the units of the target."""
-        results: dict[str, Any] = self.program.compute_results(sums)
+        results: dict[str, Any] = self.learner.compute_results(sums)
         if self.units is None:
             return results
         return self.units.convert_results(results)
-
-    def describe_state(self) -> Reply:
-        """Return the size of the program's state, and its shards."""
-        return {
-            "state_bytes": self.program.layout.nbytes,
-            "shards": self.program.describe_shards(),
-        }
 
     def write_board(self, callbacks: Callbacks) -> None:
         """Write the results for TensorBoard when all buffers are processed."""
@@ -92,6 +86,21 @@ class StateJob(Job):
         raise RequestError(self.refusal)
 
 
+class NetworkJob(Job):
+    """A job that only networks can do."""
+
+    def __init__(self, program: Program, datasets: DatasetKeys) -> None:
+        super().__init__(program, datasets)
+        self.program = program
+
+    def describe_state(self) -> Reply:
+        """Return the size of the program's state, and its shards."""
+        return {
+            "state_bytes": self.program.layout.nbytes,
+            "shards": self.program.describe_shards(),
+        }
+
+
 class PendingPass(NamedTuple):
     """Rows of a buffer on which the device may still train."""
 
@@ -101,7 +110,7 @@ class PendingPass(NamedTuple):
     mode: str
 
 
-class TrainJob(Job):
+class TrainJob(NetworkJob):
     """A visit: one config trains on one segment's partition, `epochs` times."""
 
     # Warnings of the framework about the program
@@ -274,7 +283,7 @@ class TrainJob(Job):
         }
 
 
-class TimeJob(Job):
+class TimeJob(NetworkJob):
     """Measures the training speed of a config on the first buffer, without changing its state."""
 
     def __init__(
@@ -309,7 +318,7 @@ def _take_timings(selector: ModeSelector) -> Reply:
     return {mode: timing.to_json() for mode, timing in selector.take_new_timings().items()}
 
 
-class AverageJob(StateJob):
+class AverageJob(StateJob, NetworkJob):
     """Computes the mean of several states, without training; its reply is that of a visit."""
 
     refusal = "an averaging job takes no buffers"
@@ -367,17 +376,17 @@ class EvaluateJob(Job):
     """
 
     def __init__(
-        self, program: Program, datasets: DatasetKeys, totals: Mapping[str, Sequence[str]]
+        self, learner: Learner, datasets: DatasetKeys, totals: Mapping[str, Sequence[str]]
     ) -> None:
-        super().__init__(program, datasets)
+        super().__init__(learner, datasets)
         self._totals = totals
         self._seconds = 0.0
         self._rows = dict.fromkeys(datasets, 0)
-        self._sums: dict[str, Sums] = {dataset: program.zero_sums() for dataset in datasets}
+        self._sums: dict[str, Sums] = {dataset: learner.zero_sums() for dataset in datasets}
         self._ended_at = dict.fromkeys(datasets, time.time())
 
     @classmethod
-    def from_header(cls, program: Program, datasets: DatasetKeys, header: Header) -> EvaluateJob:
+    def from_header(cls, learner: Learner, datasets: DatasetKeys, header: Header) -> EvaluateJob:
         """Create the job of a request."""
         total_header = if_present(header, "total", record) or {}
         totals = {name: texts(total_header, name) for name in total_header}
@@ -385,17 +394,17 @@ class EvaluateJob(Job):
             raise RequestError(
                 f'"total" names other datasets than {list(datasets)}: {totals}'[:300]
             )
-        return cls(program, datasets, totals)
+        return cls(learner, datasets, totals)
 
     def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         start = time.perf_counter()
-        self._sums[dataset] = add_sums(self._sums[dataset], self.program.evaluate(buffer))
+        self._sums[dataset] = add_sums(self._sums[dataset], self.learner.evaluate(buffer))
         self._seconds += time.perf_counter() - start
         self._rows[dataset] += buffer.rows
         self._ended_at[dataset] = time.time()
 
     def write_board(self, callbacks: Callbacks) -> None:
-        board = self.program.open_board(callbacks.folder)
+        board = self.learner.open_board(callbacks.folder)
         names = ("loss", *callbacks.metrics)
         for kind, dataset in callbacks.datasets.items():
             if not self._rows.get(dataset):
@@ -422,7 +431,7 @@ class EvaluateJob(Job):
     def _add_up(self, datasets: Sequence[str]) -> Sums:
         """Add up the sums of datasets in their order, which decides the last bits."""
         sums = (self._sums[dataset] for dataset in datasets)
-        return reduce(add_sums, sums, self.program.zero_sums())
+        return reduce(add_sums, sums, self.learner.zero_sums())
 
 
 def add_sums(sums: Sums, other_sums: Sums) -> Sums:

@@ -21,7 +21,7 @@ from cerebro_trainer.data.prediction_metrics import LOSSES
 from cerebro_trainer.data.row_order import Rows, shuffle
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.nouns import count_nouns
-from cerebro_trainer.programs.program import Attributions, ColumnPositions
+from cerebro_trainer.programs.learner import Attributions, ColumnPositions
 from cerebro_trainer.wire.fields import Header, integer, number, text, typed
 from cerebro_trainer.wire.frames import Array, Arrays, Bytes
 

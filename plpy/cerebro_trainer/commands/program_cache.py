@@ -1,6 +1,6 @@
-"""The part of a trainer's work that outlives a session: programs and what was learned about them.
+"""The part of a trainer's work that outlives a session: learners and their timings.
 
-Everything else belongs to one session. When a session ends, the programs lose its rows and states,
+Everything else belongs to one session. When a session ends, the learners lose its rows and states,
 and the next session of the same role finds them compiled.
 """
 
@@ -20,15 +20,16 @@ from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, ExceptionType
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.execution_modes import ModeSelector
 from cerebro_trainer.programs.framework_warnings import FrameworkWarnings
+from cerebro_trainer.programs.learner import Learner, Learners
 from cerebro_trainer.programs.memory import MemoryBudget
-from cerebro_trainer.programs.program import Framework, Program, Programs
+from cerebro_trainer.programs.program import Framework, Program
 
 MAX_COMPILATIONS = 64
 """Of one program: one for each of a few batch sizes."""
 
 
 class ProgramCache:
-    """The programs of a process, which several sessions use one after another.
+    """The learners of a process, which several sessions use one after another.
 
     Args:
         memory: bytes that the process may use; 0 for no limit.
@@ -36,20 +37,20 @@ class ProgramCache:
 
     def __init__(self, framework: Framework, memory: int = 0) -> None:
         self.framework = framework
-        self.programs = Programs(framework.make_program)
+        self.learners = Learners(framework.make_program)
         self.warnings = FrameworkWarnings()
         self._memory = memory
         self._config_errors: ExceptionTypes = (*framework.errors, *CONFIG_EXCEPTIONS)
         self._selectors: WeakKeyDictionary[Program, dict[int, ModeSelector]] = WeakKeyDictionary()
-        self._compilations: WeakKeyDictionary[Program, deque[str]] = WeakKeyDictionary()
+        self._compilations: WeakKeyDictionary[Learner, deque[str]] = WeakKeyDictionary()
 
-    def get_program(self, spec: ProgramSpec, mode: str | None = None) -> Program:
-        """Return the program of a spec, and create it if necessary.
+    def get_learner(self, spec: ProgramSpec, mode: str | None = None) -> Learner:
+        """Return the learner of a spec, and create it if necessary.
 
         Args:
-            mode: an execution mode that the program must have.
+            mode: an execution mode that the learner must have.
         """
-        return self.programs.get(spec, MemoryBudget(self._memory, mode))
+        return self.learners.get(spec, MemoryBudget(self._memory, mode))
 
     @contextmanager
     def catch_errors(self, *, hide_details: bool) -> Iterator[None]:
@@ -86,9 +87,9 @@ class ProgramCache:
             )
         return selectors[batch_size]
 
-    def add_compilation(self, program: Program, name: str) -> None:
-        """Record the backend's name for the code that is compiled for a program now."""
-        names = self._compilations.setdefault(program, deque(maxlen=MAX_COMPILATIONS))
+    def add_compilation(self, learner: Learner, name: str) -> None:
+        """Record the backend's name for the code that is compiled for a learner now."""
+        names = self._compilations.setdefault(learner, deque(maxlen=MAX_COMPILATIONS))
         if name not in names:
             names.append(name)
 
@@ -100,7 +101,7 @@ class ProgramCache:
     def clear_session_data(self) -> None:
         """Overwrite the data of a session, release memory, and reseed the random generators."""
         self.warnings.discard()
-        self.programs.wipe()
+        self.learners.wipe()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         random.seed()

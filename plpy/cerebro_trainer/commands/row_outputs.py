@@ -15,7 +15,7 @@ from cerebro_trainer.commands.predictions import check_units
 from cerebro_trainer.data.buffers import Buffer, get_single_target
 from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.nouns import count_nouns
-from cerebro_trainer.programs.program import Program
+from cerebro_trainer.programs.learner import Learner
 from cerebro_trainer.state.serialization import bytes_of
 from cerebro_trainer.wire.fields import Header, integer
 from cerebro_trainer.wire.frames import Array, Arrays, Float32Array, Message, Messages
@@ -27,14 +27,14 @@ OutputRows: TypeAlias = Float32Array
 class OutputsJob(Job):
     """Computes the output of a config's state for each row of its datasets."""
 
-    def __init__(self, program: Program, datasets: DatasetKeys) -> None:
-        super().__init__(program, datasets)
+    def __init__(self, learner: Learner, datasets: DatasetKeys) -> None:
+        super().__init__(learner, datasets)
         self._outputs: dict[str, list[OutputRows]] = {dataset: [] for dataset in datasets}
 
     def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         if buffer.rows:
             target = get_single_target(buffer)
-            outputs = self.program.predict(buffer.inputs)
+            outputs = self.learner.predict(buffer.inputs)
             self._outputs[dataset].append(_combine(target, outputs))
 
     def list_outputs(self) -> list[OutputRows]:

@@ -18,6 +18,7 @@ from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.arrays import format_literal
 from cerebro_trainer.data.buffers import Dataset, parse_buffer
 from cerebro_trainer.errors import RequestError
+from cerebro_trainer.programs.program import require_network
 from cerebro_trainer.state.serialization import bytes_of
 from cerebro_trainer.wire.fields import Header, text, typed
 from cerebro_trainer.wire.frames import Array, Arrays, Bytes, Messages, reply
@@ -48,7 +49,7 @@ class RowRequestHandler:
             raise RequestError(message[:300])
         inputs = raw_rows.decode_inputs(header, payload)
         with self._jobs.catch_errors():
-            outputs = job.program.predict(inputs)
+            outputs = job.learner.predict(inputs)
             table = tabulate(outputs, counts, ClassSelection.from_header(header))
         return reply(table.to_header())
 
@@ -62,7 +63,7 @@ class RowRequestHandler:
         else:
             inputs = recipe.encode(header, payload)
         with self._jobs.catch_errors():
-            (output,) = job.program.predict(inputs)
+            (output,) = job.learner.predict(inputs)
             if job.units is not None:
                 output = job.units.scale.predict(output)
             return reply_with_columns(prediction_format.format_columns(output))
@@ -77,7 +78,8 @@ class RowRequestHandler:
             )
         buffer = parse_buffer(header, payload)
         with self._jobs.catch_errors():
-            features = job.program.compute_features(text(header, "layer"), buffer.inputs)
+            program = require_network(job.learner, "features")
+            features = program.compute_features(text(header, "layer"), buffer.inputs)
         return reply({"shape": list(features.shape)}, bytes_of(features))
 
     def permute_columns(self, header: Header, payload: Bytes) -> Messages:
@@ -99,7 +101,7 @@ class RowRequestHandler:
         columns = read_positions(header, "columns", inputs)
         patches = read_positions(header, "patches", inputs)
         with self._jobs.catch_errors():
-            attributions = job.program.attribute(inputs, columns, patches)
+            attributions = job.learner.attribute(inputs, columns, patches)
             if job.units is not None:
                 attributions = attributions.scaled(job.units.scale.deviation)
         return reply_with_columns(format_attributions(attributions))
@@ -109,7 +111,7 @@ class RowRequestHandler:
 
         def predict(inputs: Arrays) -> Array:
             self._check_peer()
-            (output,) = job.program.predict(inputs)
+            (output,) = job.learner.predict(inputs)
             if job.units is None:
                 return output
             return job.units.scale.predict(output)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cerebro_trainer.commands.frozen_weight_cache import FrozenWeightCache
 from cerebro_trainer.errors import RequestError
-from cerebro_trainer.programs.program import Program
+from cerebro_trainer.programs.learner import Learner
 from cerebro_trainer.state import averaging, readers, serialization
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.state.readers import Origin
@@ -26,14 +26,14 @@ SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of
 
 
 class CurrentState(NamedTuple):
-    """The state in a program's variables, with the backend's name for it."""
+    """The state in a learner's variables, with the backend's name for it."""
 
     key: str
-    program: Program
+    learner: Learner
 
 
 class Snapshot(NamedTuple):
-    """The values of a state at one moment, which do not change with their program."""
+    """The values of a state at one moment, which do not change with their learner."""
 
     key: str
     values: Arrays
@@ -48,10 +48,10 @@ class Snapshot(NamedTuple):
             epochs: epochs that the state was trained.
             base_digest: digest of its frozen weights.
         """
-        program = state.program
-        progress = Progress(program.step, epochs)
-        header = serialization.build_header(program.layout, progress, base_digest)
-        return cls(state.key, program.read(), program.layout, header)
+        learner = state.learner
+        progress = Progress(learner.step, epochs)
+        header = serialization.build_header(learner.layout, progress, base_digest)
+        return cls(state.key, learner.read(), learner.layout, header)
 
     def send(self, header: Header) -> Messages:
         """Yield the chunks of the part that a request names, then their count and size."""
@@ -76,8 +76,8 @@ class SessionStates:
         self.current: CurrentState | None = None  # None also for a state that may not be read
         self._unstored: Mapping[str, Snapshot] = {}
 
-    def load(self, program: Program, source: str, request: Mapping[str, Any]) -> Reader | None:
-        """Make the state of a request the state of a program.
+    def load(self, learner: Learner, source: str, request: Mapping[str, Any]) -> Reader | None:
+        """Make the state of a request the state of a learner.
 
         Returns:
             A reader of the state if its bytes follow; None if the state is loaded.
@@ -85,7 +85,7 @@ class SessionStates:
         header = record(request, "state")
         if source == "kept":
             key = text(header, "key")
-            if self.current != CurrentState(key, program):
+            if self.current != CurrentState(key, learner):
                 raise self._missing_state_error(key)
             return None
         self.current = None
@@ -93,28 +93,28 @@ class SessionStates:
         if source == "chunks":
             base_digest = if_present(header, "base", text)
         if base_digest is None:
-            self.frozen_weights.invalidate(program)
+            self.frozen_weights.invalidate(learner)
         else:
-            self.frozen_weights.copy_to(program, base_digest)
-        layout = program.layout
+            self.frozen_weights.copy_to(learner, base_digest)
+        layout = learner.layout
         if source == "chunks":
-            return readers.read_state(layout, program.assign, self._set_origin, base_digest)
+            return readers.read_state(layout, learner.assign, self._set_origin, base_digest)
         if source == "averaged":
             shares = integers(header, "shares")
-            return averaging.read_mean(layout, program.assign, self._set_origin, shares)
+            return averaging.read_mean(layout, learner.assign, self._set_origin, shares)
         seed = integer(header, "seed")
         self.origin = Origin(0, is_complete=False)
         if source in ("weights", "weights_of_chunks"):
-            program.reset_non_weights(seed)
+            learner.reset_non_weights(seed)
             if source == "weights":
-                return readers.read_flat_weights(layout, program.assign)
-            return readers.read_weights(layout, program.assign, self._set_origin)
-        program.write(program.create_initial_state(seed))
+                return readers.read_flat_weights(layout, learner.assign)
+            return readers.read_weights(layout, learner.assign, self._set_origin)
+        learner.write(learner.create_initial_state(seed))
         if source == "joined":
             count = len(integers(header, "shares"))
-            return readers.read_merged_weights(layout, program.assign, count)
+            return readers.read_merged_weights(layout, learner.assign, count)
         if source == "warm":
-            return readers.read_warm_start(layout, program.assign, self._set_origin)
+            return readers.read_warm_start(layout, learner.assign, self._set_origin)
         return None
 
     def _set_origin(self, origin: Origin) -> None:
@@ -156,7 +156,7 @@ class SessionStates:
         self.frozen_weights.clear()
 
     def _take_snapshot(self, state: CurrentState) -> Snapshot:
-        base_digest = self.frozen_weights.find_digest(state.program)
+        base_digest = self.frozen_weights.find_digest(state.learner)
         return Snapshot.take(state, self.origin.epochs, base_digest)
 
     def _missing_state_error(self, key: str) -> RequestError:

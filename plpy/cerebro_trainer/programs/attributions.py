@@ -20,7 +20,7 @@ import numpy as np
 from cerebro_trainer.models.differentiable import build_differentiable
 from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.layer_arguments import Node
-from cerebro_trainer.programs.program import Attributions, ColumnPositions, Columns
+from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Columns
 from cerebro_trainer.wire.frames import Array, Arrays
 
 Gradient: TypeAlias = Callable[[Arrays, Arrays, Array], list[Array]]

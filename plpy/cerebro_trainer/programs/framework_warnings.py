@@ -1,6 +1,6 @@
-"""Warnings of Keras and the frameworks, by program: users do not see the output of a trainer.
+"""Warnings of Keras and the frameworks, by learner: users do not see the output of a trainer.
 
-Many warnings appear once, while a program is built or compiled, and apply to all its later calls.
+Many warnings appear once, while a learner is built or compiled, and apply to all its later calls.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from cerebro_trainer.errors import text_summary
-from cerebro_trainer.programs.program import Program
+from cerebro_trainer.programs.learner import Learner
 
 USER_CATEGORIES = (UserWarning, SyntaxWarning)
 """Keras uses SyntaxWarning for losses that make no sense."""
 MAX_TEXTS = 10
-"""Warnings retained for one program; custom functions may raise any number of them."""
+"""Warnings retained for one learner; custom functions may raise any number of them."""
 
 
 class FrameworkWarnings:
@@ -24,7 +24,7 @@ class FrameworkWarnings:
 
     def __init__(self) -> None:
         self._unassigned: list[str] = []
-        self._texts: WeakKeyDictionary[Program, dict[str, None]] = WeakKeyDictionary()
+        self._texts: WeakKeyDictionary[Learner, dict[str, None]] = WeakKeyDictionary()
 
     @contextmanager
     def record(self) -> Iterator[None]:
@@ -46,9 +46,9 @@ class FrameworkWarnings:
         """Discard the warnings of a job that did not finish."""
         self._unassigned.clear()
 
-    def collect(self, program: Program) -> list[str]:
-        """Assign the newly recorded warnings to a program; return all warnings of the program."""
-        texts = self._texts.setdefault(program, {})
+    def collect(self, learner: Learner) -> list[str]:
+        """Assign the newly recorded warnings to a learner; return all warnings of the learner."""
+        texts = self._texts.setdefault(learner, {})
         for text in self._unassigned:
             if len(texts) < MAX_TEXTS:
                 texts[text] = None

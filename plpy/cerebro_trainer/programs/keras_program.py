@@ -23,14 +23,9 @@ from cerebro_trainer.programs.compile_params import CompileArguments, make_compi
 from cerebro_trainer.programs.fusion import Member, Order
 from cerebro_trainer.programs.hyperparameters import HyperparameterVariables
 from cerebro_trainer.programs.io_spec import IoSpec, Output
+from cerebro_trainer.programs.learner import Attributions, Columns, Descriptions, Sums
 from cerebro_trainer.programs.metrics import CompiledMetrics
-from cerebro_trainer.programs.program import (
-    Attributions,
-    Columns,
-    Descriptions,
-    Program,
-    Sums,
-)
+from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire.frames import Array, Arrays
 

@@ -27,14 +27,8 @@ from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.trainer import UNANSWERED, Trainer
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.program import (
-    Attributions,
-    ColumnPositions,
-    Framework,
-    PendingLoss,
-    Program,
-    Sums,
-)
+from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Sums
+from cerebro_trainer.programs.program import Framework, PendingLoss, Program
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import frames
 from cerebro_trainer.wire.frames import Array, Connection, Frame, Message, PeerGone

@@ -45,7 +45,8 @@ from cerebro_trainer.programs.jax.device import (
 )
 from cerebro_trainer.programs.jax.fusion import FusedLoop, JaxFusion
 from cerebro_trainer.programs.keras_program import Forward, KerasProgram
-from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
+from cerebro_trainer.programs.learner import Sums
+from cerebro_trainer.programs.program import FALLBACK, PendingLoss
 from cerebro_trainer.wire.frames import Array, Arrays
 
 BLOCK_STEPS = 16

@@ -26,20 +26,14 @@ from cerebro_trainer.models.partition import partition_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import Order
 from cerebro_trainer.programs.keras_program import Tensors, compact, replace_method
+from cerebro_trainer.programs.learner import Attributions, Columns, Descriptions, Sums
 from cerebro_trainer.programs.memory import (
     MemoryBudget,
     PeakMemory,
     read_used_bytes,
     return_freed_memory,
 )
-from cerebro_trainer.programs.program import (
-    SHARDED,
-    Attributions,
-    Columns,
-    Descriptions,
-    Program,
-    Sums,
-)
+from cerebro_trainer.programs.program import SHARDED, Program
 from cerebro_trainer.programs.sharded.shard_plan import (
     ShardPlan,
     find_piece_variables,

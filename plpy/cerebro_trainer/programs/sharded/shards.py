@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.programs.program import Descriptions
+from cerebro_trainer.programs.learner import Descriptions
 
 GLOBAL_OPTIONS = {
     "global_clipnorm": "global_clipnorm",

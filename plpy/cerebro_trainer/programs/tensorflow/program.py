@@ -30,8 +30,9 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
 from cerebro_trainer.programs.keras_program import Forward, KerasProgram, Tensors
+from cerebro_trainer.programs.learner import Sums
 from cerebro_trainer.programs.metrics import flatten
-from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
+from cerebro_trainer.programs.program import FALLBACK, PendingLoss
 from cerebro_trainer.programs.tensorboard import Board
 from cerebro_trainer.programs.tensorflow.event_files import EventFiles
 from cerebro_trainer.programs.tensorflow.fusion import FusedLoop, TensorflowFusion, is_fusible

@@ -28,7 +28,8 @@ from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.attributions import Gradient
 from cerebro_trainer.programs.fusion import LANES, Fusion, Member, Order
 from cerebro_trainer.programs.keras_program import Forward, KerasProgram
-from cerebro_trainer.programs.program import FALLBACK, PendingLoss, Sums
+from cerebro_trainer.programs.learner import Sums
+from cerebro_trainer.programs.program import FALLBACK, PendingLoss
 from cerebro_trainer.programs.torch.foreach_update import make_flat_optimizer
 from cerebro_trainer.programs.torch.fusion import TorchFusion, make_lanes_like
 from cerebro_trainer.programs.torch.graph import Step, capture_step, trace_graph, trace_step
