@@ -23,7 +23,7 @@ from bench.examples import draw_numeric
 from bench.real_tables import TABLES, write
 from bench.rivals import CLASSIFICATION, encode
 from cerebro_plpy.configs.search_space.distributions import Choices, Distribution, Range
-from cerebro_plpy.configs.templates.registry import TEMPLATES
+from cerebro_plpy.configs.templates.registry import NETWORK_TEMPLATES as TEMPLATES
 
 GENERATED = "generated"
 ROWS = 8000

@@ -43,6 +43,7 @@ TEMPLATES = (
     "text",
     "series",
     "cnn",
+    "boosting",
 )
 KINDS = ("number", "category", "moment", "text", "vector", "series", "image")
 LEFT_OUT = "left out"

@@ -22,7 +22,7 @@ from cerebro_plpy.configs.templates.networks.ensemble import Member
 from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.networks.realmlp import REALMLP
 from cerebro_plpy.configs.templates.networks.series import SERIES
-from cerebro_plpy.configs.templates.registry import TEMPLATES
+from cerebro_plpy.configs.templates.registry import NETWORK_TEMPLATES as TEMPLATES
 from cerebro_plpy.configs.templates.template import Template
 
 ROWS = 300

@@ -40,7 +40,8 @@ from cerebro_plpy.configs.templates.networks.resnet import RESNET
 from cerebro_plpy.configs.templates.networks.series import SERIES
 from cerebro_plpy.configs.templates.networks.tabm import TABM
 from cerebro_plpy.configs.templates.networks.text import TEXT as TEXTS
-from cerebro_plpy.configs.templates.registry import DEFAULT_TEMPLATES, TEMPLATES
+from cerebro_plpy.configs.templates.registry import DEFAULT_TEMPLATES
+from cerebro_plpy.configs.templates.registry import NETWORK_TEMPLATES as TEMPLATES
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics
 
@@ -68,7 +69,7 @@ LARGEST = float(np.finfo(np.float32).max)
 EXTREMES = (LARGEST, -LARGEST, math.inf, -math.inf, 1e20, 1e-40, 0.0)
 ROWS = 96
 ARRAYS = list[tuple[str, np.ndarray]]
-FAST = [each for each in DEFAULT_TEMPLATES if each is not SIMPLE]
+FAST = [each for each in TEMPLATES if each in DEFAULT_TEMPLATES and each is not SIMPLE]
 """What is tried always: the simple RealMLP has parts of RealMLP alone."""
 
 

@@ -36,6 +36,7 @@ class Job:
     scale: Mapping[str, Any] | None = None  # of labels; results are in the target's units
     visits: Sequence[JsonObject] | None = None  # of each state of a fusion
     beside: bool | None = None  # the state joins a fusion that another state began
+    grows: Sequence[str] | None = None  # names of the datasets that trees grow over; see `Dataset`
 
     @property
     def passes(self) -> int:

@@ -11,7 +11,12 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
 from cerebro_plpy.database.sql import strict_json
 from cerebro_plpy.database.sql.strict_json import JsonObject
-from cerebro_plpy.errors import LOCK_NOT_AVAILABLE, CerebroError, ConnectionFailure
+from cerebro_plpy.errors import (
+    LOCK_NOT_AVAILABLE,
+    CerebroError,
+    ConfigFailure,
+    ConnectionFailure,
+)
 from cerebro_plpy.platform import log_rows, state_tables
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.resource_usage import Cost
@@ -219,6 +224,30 @@ def first_visit(visits: Sequence[BatchVisit]) -> TrainVisit:
 def list_datasets(visits: Sequence[BatchVisit]) -> list[Dataset]:
     """Return the partitions of visits."""
     return [dataset for visit in visits for dataset in visit.datasets]
+
+
+def select_first(visits: Sequence[BatchVisit]) -> Sequence[BatchVisit]:
+    """Return the first visits of a batch that cannot be divided: one, or those that trees need."""
+    for count, visit in enumerate(visits, 1):
+        if isinstance(visit, TrainVisit) and visit.job.grows:
+            return visits[:count]
+    return visits[:1]
+
+
+def check_cached(worker: Worker, visits: Sequence[BatchVisit]) -> None:
+    """Check that a trainer has cached all rows over which trees grow.
+
+    Raises:
+        ConfigFailure: it has not.
+    """
+    last = visits[-1]
+    grows = isinstance(last, TrainVisit) and last.job.grows
+    if grows and not worker.memory.has_cached(list_datasets(visits)):
+        raise ConfigFailure(
+            "boosted trees learn from all rows at once, but these do not fit into the trainer's "
+            "memory for rows; raise cache_mb or trainer_memory_mb in cerebro.setting, or use fewer "
+            "workers"
+        )
 
 
 def log_failure(visit: TrainVisit, message: str, cost: Cost) -> Statement:

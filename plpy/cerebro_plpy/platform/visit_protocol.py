@@ -188,7 +188,7 @@ class VisitResult:
     """The result of a training visit."""
 
     rows: int
-    loss: float
+    loss: float | None  # None if rows were only collected for a later visit
     seconds: float
     state_table: str | None  # None if other visits of its batch followed
     base_table: str | None = None  # table of the frozen weights, if they are shared

@@ -24,11 +24,13 @@ from cerebro_plpy.platform.job import Dataset, Filling, Job, RawRows, StateSourc
 from cerebro_plpy.platform.resource_usage import Cost, total
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.state_writer import (
+    check_cached,
     create_table,
     first_visit,
     list_datasets,
     log_evaluations,
     log_failure,
+    select_first,
     visit_results,
 )
 from cerebro_plpy.platform.statements import PART_BYTES, call, join, parse_result, store_outputs
@@ -73,11 +75,15 @@ class Visits(FusedVisits):
 
         Only the first visits are done if not all segments are cached in the trainer's memory, or
         if an evaluation finds a loss that is not a number.
+
+        Raises:
+            ConfigFailure: trees would grow over segments that are not cached.
         """
         datasets = list_datasets(visits)
         yield from self._prepare(worker, datasets)
         if not worker.memory.has_cached(datasets):
-            visits = visits[:1]
+            visits = select_first(visits)
+            check_cached(worker, visits)
         first = first_visit(visits)
         yield self._log_start(worker, first)
         return (yield from self._log_errors(worker, first, self._do_jobs(worker, visits)))

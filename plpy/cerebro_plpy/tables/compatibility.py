@@ -13,6 +13,7 @@ from cerebro_plpy.configs.architecture.architecture import (
     check_architecture,
     read_architecture,
 )
+from cerebro_plpy.configs.architecture.boosted_trees import check_any_architecture
 from cerebro_plpy.configs.params import output_losses
 from cerebro_plpy.configs.params.compile_params import CompileParams
 from cerebro_plpy.configs.params.config import Config
@@ -87,7 +88,7 @@ def name_metrics(
 ) -> tuple[Config, ...]:
     """Return the configurations with the names of their metrics."""
     summaries = {
-        model_id: check_architecture(read_architecture(model.json))
+        model_id: check_any_architecture(read_architecture(model.json))
         for model_id, model in poll_between(architectures.items(), poll)
     }
     return _name_metrics(poll_between(configs, poll), summaries, source)

@@ -134,19 +134,15 @@ def build_configs(
     for mst_key, config in poll_between(templates.items(), poll):
         template = config.template
         params = config.params
-        batch_size = int(params["batch_size"])
-        steps = count_steps(source, batch_size)
         counts = train.counts
         if config.group is not None:
-            group = train.grouping.layouts[config.group]
-            steps = group.steps(batch_size)
-            counts = group.counts or train.counts
-        rates = Rates(steps, spec.epochs, cycles)
+            counts = train.grouping.layouts[config.group].counts or train.counts
+        rates = _make_rates(spec, config, source, cycles)
         compile_text = template.compile_params(head, params, metrics, rates)
         fit_text = template.fit_params(params, stopping_text, counts)
         model_id = config.shared_model_id or mst_key
         if model_id not in architectures:
-            text = template.architecture(inputs, head, params)
+            text = template.build_architecture(inputs, head, params, spec.epochs)
             architectures[model_id] = StoredModel(model_id, text, has_weights=False)
         configs.append(
             Config(
@@ -163,6 +159,20 @@ def build_configs(
             )
         )
     return BuiltConfigs(name_metrics(configs, architectures, source, poll), architectures)
+
+
+def _make_rates(
+    spec: RunSpec, config: TemplateConfig, source: PackedTable, cycles: Cycles | None
+) -> Rates | None:
+    """Return the schedule of a configuration's learning rate; None if it has no batches."""
+    if "batch_size" not in config.params:
+        return None
+    batch_size = int(config.params["batch_size"])
+    steps = count_steps(source, batch_size)
+    if config.group is not None:
+        assert spec.train is not None
+        steps = spec.train.grouping.layouts[config.group].steps(batch_size)
+    return Rates(steps, spec.epochs, cycles)
 
 
 def choose_metric(ranking: str) -> str:

@@ -19,7 +19,7 @@ from workbench import Workbench, several
 
 import cerebro_db
 from cerebro_db import errors
-from cerebro_plpy.configs.templates.registry import TEMPLATES as KNOWN
+from cerebro_plpy.configs.templates.registry import NETWORK_TEMPLATES as KNOWN
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 
 FIT_WORKERS = 1

@@ -98,7 +98,7 @@ def test_configurations_of_templates_join_and_the_best_is_the_model(
             {"models": ["linear"], "lr": [0.1, 0.2], "weight_decay": 0},
         )
         error = refused(person, "SELECT cerebro.clone_config(%s, 1, %s)", run, wider, code="42804")
-        template = "Write warm => false: the clone then begins with weights of its own."
+        template = "Write warm => false: the clone then begins anew."
         (cold,) = read_ways(read_hint(error, template))
         near = '{"lr": [0.03, 0.04], "width": [16]}'
         acts: dict[str, tuple[object, ...]] = {

@@ -29,8 +29,9 @@ from cerebro_plpy.configs.templates.layers.model_io import (
     Table,
     Wide,
 )
-from cerebro_plpy.configs.templates.registry import TEMPLATES
+from cerebro_plpy.configs.templates.registry import NETWORK_TEMPLATES as TEMPLATES
 from cerebro_plpy.configs.templates.template import Params, Rates, Template
+from cerebro_plpy.configs.templates.trees.boosting import BOOSTING
 
 ROWS = 500
 RATES = Rates(30, 30)
@@ -120,3 +121,20 @@ def test_dropout_layers_without_dropout_have_no_state() -> None:
     assert not have_same_predictions({"units": 1}, {"units": 2}) and not have_same_predictions(
         {"scale": 1.0}, {"scale": 2.0}
     )
+
+
+@given(st.sampled_from(HEADS), st.integers(0, 99), st.booleans())
+@trials(10)
+def test_trees_begin_anew_with_other_fields_of_theirs(
+    head: Head, seed: int, weighted: bool
+) -> None:
+    """Class weights alone change nothing of the trees that there are."""
+    space: dict[str, object] = {"class_weight": ["none", "auto"]} if weighted else {}
+    goal, configs = propose_params(BOOSTING, head, seed, space)
+    mutation = CloneMutation(BOOSTING, TABLE, head)
+    distributions = find_distributions(BOOSTING, goal)
+    for params in configs:
+        mutable = mutation.find_mutable_fields(params, distributions)
+        assert mutable == (["class_weight"] if weighted else [])
+        mutated = mutation.mutate(params, distributions, Random(seed))
+        assert {name for name in params if mutated[name] != params[name]} <= {*mutable}

@@ -34,6 +34,7 @@ from cerebro_plpy.configs.templates.layers.model_io import (
 from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.registry import (
     DEFAULT_TEMPLATES,
+    NETWORK_TEMPLATES,
     TEMPLATES,
     choose_templates,
     find_template,
@@ -96,7 +97,7 @@ def allowed(field: Field) -> st.SearchStrategy[Value]:
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Template, Table, Head, Params]:
-    template, head = draw(st.sampled_from(TEMPLATES)), draw(HEADS)
+    template, head = draw(st.sampled_from(NETWORK_TEMPLATES)), draw(HEADS)
     chosen = {field.name: draw(allowed(field)) for field in template.fields if draw(st.booleans())}
     return template, draw(TABLES), head, template.params(head, draw(st.integers(1, 10**6)), chosen)
 
@@ -310,7 +311,7 @@ def test_defaults_go_by_the_task_and_the_rows() -> None:
     assert simple.params(FLOAT, 1, {})["dropout"] == 0.0
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template.name)
+@pytest.mark.parametrize("template", NETWORK_TEMPLATES, ids=lambda template: template.name)
 def test_fields_are_shared_and_may_have_their_defaults(template: Template) -> None:
     shared = ["lr", "batch_size", "weight_decay", "dropout", "width", "depth"]
     assert sum(field.name == "class_weight" for field in template.fields) == 1
@@ -328,7 +329,7 @@ def test_fields_are_shared_and_may_have_their_defaults(template: Template) -> No
 def test_a_field_is_found_by_its_name_elsewhere() -> None:
     """Each of these names leads to a field that some template has."""
     for field, others in OTHER_NAMES.items():
-        template = next(t for t in DEFAULT_TEMPLATES if field in {f.name for f in t.fields})
+        template = next(t for t in TEMPLATES if field in {f.name for f in t.fields})
         for other in others:
             with pytest.raises(InvalidParameter) as error:
                 template.params(Classes(2), 100, {other: 1})

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from cerebro_plpy.configs.architecture.architecture import check_architecture, read_architecture
+from cerebro_plpy.configs.architecture.architecture import read_architecture
+from cerebro_plpy.configs.architecture.boosted_trees import check_any_architecture
 from cerebro_plpy.configs.templates.layers.model_io import FARTHEST, Classes
 from cerebro_plpy.configs.templates.registry import TEMPLATES
 from cerebro_plpy.configs.templates.template import Template
@@ -22,7 +23,7 @@ from cerebro_plpy.errors import CerebroError, DataCorrupted, InvalidParameter
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.optional_input import ABSENT
 from cerebro_plpy.preprocessing.recipe.encoding import encode
-from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.recipe.recipe import MISSING, Recipe
 from cerebro_plpy.preprocessing.values.scale import Scale
 
 FAR = FARTHEST * (1 + 1e-9)
@@ -64,8 +65,16 @@ def test_a_template_makes_a_network_for_its_inputs(recipe: Recipe, template: Tem
             recipe.table  # noqa: B018
         return
     head = Classes(2)
+    pairs = recipe.table.missing
+    assert [recipe.numbers[number][0] for number, _ in pairs] == [
+        recipe.numbers[indicator][0] for _, indicator in pairs
+    ]
+    assert {indicator for _, indicator in pairs} <= {
+        position for position, (_, part) in enumerate(recipe.numbers) if part == MISSING
+    }
+    assert not pairs or recipe.numbers[pairs[-1][0]][1] != MISSING
     text = template.architecture(recipe.table, head, template.params(head, 100, {}))
-    assert check_architecture(read_architecture(text)).output_units == (2,)
+    assert check_any_architecture(read_architecture(text)).output_units == (2,)
     assert recipe.table.columns == len(recipe.numbers)
 
 

@@ -34,7 +34,7 @@ class _BuiltConfig(NamedTuple):
         """Return whether another configuration can resume from a state of this one."""
         if self == target:
             return False  # nothing would change
-        if self.fit_params["batch_size"] != target.fit_params["batch_size"]:
+        if self.fit_params.get("batch_size") != target.fit_params.get("batch_size"):
             return False  # the same rows would be another number of steps
         if choose_state_source(self.optimizer, target.optimizer) == "weights_of_chunks":
             return False  # the optimizer's variables would be lost
@@ -83,10 +83,13 @@ class CloneMutation:
         return mutated
 
     def _build(self, params: Params) -> _BuiltConfig:
-        network = json.loads(self.template.architecture(self.table, self.head, params))
+        text = self.template.build_architecture(self.table, self.head, params, epochs=1)
+        network = json.loads(text)
         compile_text = self.template.compile_params(self.head, params)
         optimizer = parse_compile_params(compile_text, None).optimizer
-        fit_params = {field.name: params[field.name] for field in FIT_FIELDS}
+        fit_params = {
+            field.name: params[field.name] for field in FIT_FIELDS if field.name in params
+        }
         return _BuiltConfig(network, optimizer, fit_params)
 
 

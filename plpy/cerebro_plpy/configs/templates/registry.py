@@ -15,10 +15,11 @@ from cerebro_plpy.configs.templates.networks.series import SERIES
 from cerebro_plpy.configs.templates.networks.tabm import TABM
 from cerebro_plpy.configs.templates.networks.text import TEXT
 from cerebro_plpy.configs.templates.networks.transformer import TRANSFORMER
-from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.configs.templates.template import NetworkTemplate, Template
+from cerebro_plpy.configs.templates.trees.boosting import BOOSTING
 from cerebro_plpy.errors import UndefinedObject
 
-TEMPLATES: tuple[Template, ...] = (
+NETWORK_TEMPLATES: tuple[NetworkTemplate, ...] = (
     REALMLP,
     SIMPLE,
     TABM,
@@ -29,7 +30,15 @@ TEMPLATES: tuple[Template, ...] = (
     SERIES,
     CNN,
 )
-DEFAULT_TEMPLATES: tuple[Template, ...] = (TEXT, SERIES, CNN, REALMLP, SIMPLE, LINEAR)
+TEMPLATES: tuple[Template, ...] = (*NETWORK_TEMPLATES, BOOSTING)
+DEFAULT_TEMPLATES: tuple[Template, ...] = (
+    TEXT,
+    SERIES,
+    CNN,
+    REALMLP,
+    SIMPLE,
+    LINEAR,
+)
 """Templates that are tried by default, if they suit the columns of a table.
 
 The others take many times as long for an epoch, or reached lower scores in the same time on a
@@ -49,10 +58,7 @@ def choose_templates(table: Table) -> tuple[Template, ...]:
 
 def select_suitable(templates: Sequence[Template], table: Table) -> tuple[Template, ...]:
     """Return the templates that suit the columns of a table."""
-    kinds = {wide.kind for wide in table.wide}
-    return tuple(
-        template for template in templates if template.kind is None or template.kind in kinds
-    )
+    return tuple(template for template in templates if template.suits(table))
 
 
 def find_template(name: str) -> Template:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Union
+from typing import ClassVar, NamedTuple, Union
 
 from cerebro_plpy.configs.params.keras_names import CYCLES, near_matches
 from cerebro_plpy.configs.params.literals import to_finite_number
@@ -27,6 +27,39 @@ OTHER_NAMES: Mapping[str, Collection[str]] = {
     "dropout": ("dropoutrate", "pdropout"),
     "weight_decay": ("decay", "wd", "l2", "weightdecay"),
     "beta_2": ("beta2", "betas"),
+    "learning_rate": ("lr", "learningrate", "rate", "eta", "shrinkage", "stepsize"),
+    "trees": (
+        "nestimators",
+        "niter",
+        "numiterations",
+        "numiteration",
+        "numboostround",
+        "numrounds",
+        "numtrees",
+        "iterations",
+        "maxiter",
+        "rounds",
+    ),
+    "leaves": ("numleaves", "maxleaves", "maxleafnodes", "maxdepth", "depth"),
+    "min_rows": (
+        "mindatainleaf",
+        "mindata",
+        "minchildsamples",
+        "minsamplesleaf",
+        "minchildweight",
+    ),
+    "l2": ("lambdal2", "reglambda", "lambda", "l2regularization", "l2leafreg"),
+    "row_share": ("subsample", "baggingfraction", "bagging", "subrow", "samplerate"),
+    "column_share": (
+        "colsamplebytree",
+        "featurefraction",
+        "subfeature",
+        "maxfeatures",
+        "colsample",
+        "rsm",
+    ),
+    "max_bins": ("maxbin", "maxbins", "bordercount", "bins"),
+    "category_levels": ("maxcattoonehot", "onehotmaxsize", "maxcategories", "catlevels"),
 }
 """Names of fields elsewhere, in lower case without underscores."""
 BATCH_SIZES = ((1024, 64), (8192, 128), (30_000, 256), (100_000, 512))
@@ -122,15 +155,34 @@ def suggest_field(name: str, fields: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Template:
-    """A family of architectures."""
+    """A family of models whose configurations differ in fields."""
+
+    resumes_states: ClassVar[bool] = True
+    """True if a configuration with other fields can begin from a state of another one."""
 
     name: str
     meaning: str
     fields: tuple[Field, ...]
     architecture: Callable[[Table, Head, Params], str]  # returns JSON; takes all fields
-    optimizer: Mapping[str, str | float] = DEFAULT_OPTIMIZER
     starts: tuple[Params, ...] = ()  # first configurations of a search over many rows
     kind: str | None = None  # it is only for tables with a wide column of this kind
+
+    @property
+    def requirement(self) -> str:
+        """The columns that a table must have, for messages."""
+        return f"columns of kind {self.kind!r}"
+
+    def suits(self, table: Table) -> bool:
+        """Return whether a table has the columns that the template needs."""
+        return self.kind is None or self.kind in {wide.kind for wide in table.wide}
+
+    def build_architecture(self, table: Table, head: Head, params: Params, epochs: int) -> str:
+        """Return the JSON of the architecture of a configuration.
+
+        Args:
+            epochs: epochs of its run.
+        """
+        return self.architecture(table, head, params)
 
     def params(self, head: Head, rows: int, values: Mapping[str, object]) -> dict[str, Value]:
         """Return the value of every field.
@@ -149,10 +201,50 @@ class Template:
                     f"template {self.name} has no field {name!r}",
                     hint=suggest_field(str(name), fields),
                 )
-        params = {
+        return {
             name: field.check_value(values[name]) if name in values else field.find_default(head)
             for name, field in fields.items()
         }
+
+    def compile_params(
+        self, head: Head, params: Params, metrics: Sequence[str] = (), rates: Rates | None = None
+    ) -> str:
+        """Return the compile parameters of a configuration as text.
+
+        Args:
+            rates: schedule of its learning rate; None for a constant one.
+        """
+        raise NotImplementedError
+
+    def fit_params(
+        self, params: Params, stopping: str | None = None, counts: Sequence[int] = ()
+    ) -> str:
+        """Return the fit parameters of a configuration as text.
+
+        Args:
+            stopping: callback that stops the configuration, as text.
+            counts: training rows of each class.
+        """
+        arguments = {**self.list_fit_arguments(params), "epochs": 1}
+        if counts and params["class_weight"] == AUTO:
+            arguments["class_weight"] = balance_classes(counts)
+        if stopping is not None:
+            arguments["callbacks"] = _Call(f"[{stopping}]")
+        return fit_text(arguments)
+
+    def list_fit_arguments(self, params: Params) -> dict[str, object]:
+        """Return the fit parameters that only this family has."""
+        return {}
+
+
+@dataclass(frozen=True)
+class NetworkTemplate(Template):
+    """A family of networks, which an optimizer trains batch by batch."""
+
+    optimizer: Mapping[str, str | float] = DEFAULT_OPTIMIZER
+
+    def params(self, head: Head, rows: int, values: Mapping[str, object]) -> dict[str, Value]:
+        params = super().params(head, rows, values)
         if params["batch_size"] == AUTO:
             params["batch_size"] = choose_batch_size(rows)
         return params
@@ -179,21 +271,8 @@ class Template:
             {"optimizer": optimizer, **arguments, "loss": head.loss, "metrics": list(metrics)}
         )
 
-    def fit_params(
-        self, params: Params, stopping: str | None = None, counts: Sequence[int] = ()
-    ) -> str:
-        """Return the fit parameters of a configuration as text.
-
-        Args:
-            stopping: callback that stops the configuration, as text.
-            counts: training rows of each class.
-        """
-        arguments: dict[str, object] = {"batch_size": params["batch_size"], "epochs": 1}
-        if counts and params["class_weight"] == AUTO:
-            arguments["class_weight"] = balance_classes(counts)
-        if stopping is not None:
-            arguments["callbacks"] = _Call(f"[{stopping}]")
-        return fit_text(arguments)
+    def list_fit_arguments(self, params: Params) -> dict[str, object]:
+        return {"batch_size": params["batch_size"]}
 
 
 class Cycles(NamedTuple):
@@ -276,22 +355,22 @@ def choose_batch_size(rows: int) -> int:
     return LARGEST_BATCH_SIZE
 
 
-FIT_FIELDS = (
-    Field(
-        "batch_size",
-        f"Rows in a batch; {AUTO!r} goes by the rows of the table",
-        AUTO,
-        Choices((AUTO,)),
-        limits=(1, 2**31 - 1),
-        is_whole=True,
-        words=(AUTO,),
-    ),
-    Field(
-        "class_weight",
-        f"How much the rows of a class count in training; with {AUTO!r} all classes count alike",
-        UNWEIGHTED,
-        Choices((UNWEIGHTED,)),
-        words=(UNWEIGHTED, AUTO),
-    ),
+BATCH_SIZE = Field(
+    "batch_size",
+    f"Rows in a batch; {AUTO!r} goes by the rows of the table",
+    AUTO,
+    Choices((AUTO,)),
+    limits=(1, 2**31 - 1),
+    is_whole=True,
+    words=(AUTO,),
 )
-"""The same fields in every template."""
+CLASS_WEIGHT = Field(
+    "class_weight",
+    f"How much the rows of a class count in training; with {AUTO!r} all classes count alike",
+    UNWEIGHTED,
+    Choices((UNWEIGHTED,)),
+    words=(UNWEIGHTED, AUTO),
+)
+"""The field of every template."""
+FIT_FIELDS = (BATCH_SIZE, CLASS_WEIGHT)
+"""The same fields in every template of networks."""

@@ -37,7 +37,7 @@ from cerebro_plpy.tables.template_configs import TemplateConfig, find_loaded_tem
 
 MODELS = "models"
 RATE = "lr"
-"""Field of the learning rate."""
+"""Field of the learning rate of networks."""
 
 
 class TemplateRun(NamedTuple):
@@ -60,7 +60,8 @@ class TemplateRun(NamedTuple):
             InvalidParameter: it does not fit the table.
         """
         inputs = Recipe.from_json(self.train.recipe).table
-        text = config.template.architecture(inputs, read_head(self.train), config.params)
+        head = read_head(self.train)
+        text = config.template.build_architecture(inputs, head, config.params, epochs=1)
         architecture: JsonObject = json.loads(text)
         return architecture
 
@@ -128,13 +129,19 @@ def change_config(
     except InvalidParameter as error:
         raise InvalidParameter(f"{module} error: {error.message}", hint=error.hint) from error
     changed_config = TemplateConfig(config.template, params)
+    if warm and not config.template.resumes_states:
+        raise FeatureNotSupported(
+            f"{module} error: mst_key {row['mst_key']} is of template {config.template.name!r}, "
+            "whose configurations cannot begin from the state of another one.",
+            hint="Write warm => false: the clone then begins anew.",
+        )
     if warm and not have_same_sizes(
         run.build_architecture(config), run.build_architecture(changed_config)
     ):
         raise DatatypeMismatch(
             f"{module} error: the weights of mst_key {row['mst_key']} do not fit a network with"
             f" {', '.join(f'{name} => {value!r}' for name, value in fields.items())}.",
-            hint="Write warm => false: the clone then begins with weights of its own.",
+            hint="Write warm => false: the clone then begins anew.",
         )
     return _make_row(changed_config)
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Optional
 
-from cerebro_plpy.configs.architecture.architecture import check_architecture, read_architecture
+from cerebro_plpy.configs.architecture.architecture import read_architecture
+from cerebro_plpy.configs.architecture.boosted_trees import check_any_architecture
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Globals
@@ -183,7 +184,7 @@ def make_job(version: Version) -> JsonObject:
         DataCorrupted: the outputs of the network do not match the classes of the version.
     """
     architecture = read_architecture(version.architecture)
-    units = check_architecture(architecture).output_units
+    units = check_any_architecture(architecture).output_units
     expected = len(version.classes) or 1
     if units != (expected,):
         raise DataCorrupted(

@@ -39,7 +39,7 @@ def plan_configs(
     configs = []
     for number, proposal in enumerate(proposals, 1):
         configs.append(PlannedConfig(number, None, proposal))
-        has_usual_batches = proposal.params["batch_size"] == choose_batch_size(rows)
+        has_usual_batches = proposal.params.get("batch_size") == choose_batch_size(rows)
         for group in group_rows:
             group_proposal = proposal
             if has_usual_batches:

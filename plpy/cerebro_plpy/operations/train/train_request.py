@@ -337,12 +337,13 @@ def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, 
     for template in request.parsed.templates:
         if template not in suitable:
             raise InvalidParameter(
-                f"models names template {template.name!r}, which is for columns of kind "
-                f"{template.kind!r}; there is none.",
+                f"models names template {template.name!r}, which is for {template.requirement}; "
+                "there is none.",
                 hint=suggest_input_of_kind(template.kind, table.columns, table.recipe),
             )
         # A network that does not fit raises an error here.
-        template.architecture(inputs, head, template.params(head, table.rows, {}))
+        params = template.params(head, table.rows, {})
+        template.build_architecture(inputs, head, params, epochs=1)
     return suitable
 
 

@@ -124,7 +124,26 @@ class Recipe:
         flags = sum(part == MISSING for _, part in self.numbers)
         wide = tuple(feature.shape_of_input for feature in self.wide)
         pieces = tuple(piece for feature in self.inputs for piece in feature.number_pieces)
-        return Table(len(self.numbers) - flags, flags, self.cardinalities, wide, pieces)
+        numbers = len(self.numbers) - flags
+        missing = self._list_missing(numbers)
+        return Table(numbers, flags, self.cardinalities, wide, pieces, missing)
+
+    def _list_missing(self, numbers: int) -> tuple[tuple[int, int], ...]:
+        """Return the position of each number that may be missing, with that of its indicator.
+
+        Args:
+            numbers: how many numbers come before all indicators.
+        """
+        pairs = []
+        number = 0
+        indicator = numbers
+        for feature in self.inputs:
+            parts = range(number, number + len(feature.number_parts))
+            number = parts.stop
+            if feature.has_missing_flag:
+                pairs += [(part, indicator) for part in parts]
+                indicator += 1
+        return tuple(pairs)
 
     def to_json(self) -> Json:
         """Return the recipe as `from_json` reads it."""

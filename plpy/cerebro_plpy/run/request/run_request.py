@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.early_stopping import EarlyStopping
 from cerebro_plpy.configs.prior_trials import PriorTrial
@@ -203,6 +204,15 @@ class FitRequest:
             for config in self.configs
             if config.group is not None
         }
+
+    @property
+    def whole_epoch_keys(self) -> frozenset[int]:
+        """The configurations, by mst_key, that learn from the rows of all segments at once."""
+        return frozenset(
+            config.mst_key
+            for config in self.configs
+            if is_boosted_trees(self.architectures[config.model_id].json)
+        )
 
     def tables_of(self, mst_key: int) -> tuple[PackedTable, PackedTable | None]:
         """Return the tables that a configuration is trained on and validated on."""

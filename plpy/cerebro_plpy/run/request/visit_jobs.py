@@ -35,6 +35,7 @@ class Attempt:
     empty_tables: Collection[str] = ()  # have no state at all
     table_count: int = HOPPING  # tables that hold the states in turn
     compilation: str | None = None  # name of the compiled code
+    grown_segments: Sequence[int] = ()  # segments over whose rows this visit grows trees
 
 
 def derive_seed(seed: int, key: int) -> int:
@@ -177,6 +178,10 @@ def make_train_visit(
         callbacks=callbacks,
         block_rows=block_rows,
         scale=request.spec.target_scale,
+        grows=[
+            select_training_rows(request, config, segment).key for segment in attempt.grown_segments
+        ]
+        or None,
     )
     return TrainVisit(
         run_id=run_id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, groupby
 from typing import Any
 
@@ -22,7 +22,7 @@ from cerebro_plpy.run.request.visit_jobs import (
     select_training_rows,
 )
 from cerebro_plpy.run.state.config_state import ConfigState, add_parts, make_evaluations
-from cerebro_plpy.scheduling.schedule.schedule import VisitBatch
+from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
 
 def list_datasets(state: ConfigState, batch: VisitBatch) -> Iterator[Dataset]:
@@ -54,12 +54,13 @@ def build_visits(
     attempt = state.attempts[state.attempt_key(batch)]
     numbers = count(state.visit_no(batch[0]))
     visits: list[BatchVisit] = []
-    for kind, group in groupby(batch, lambda visit: visit.kind):
+    for (_, kind), group in groupby(batch, lambda visit: (visit.epoch, visit.kind)):
+        stage = tuple(group)
         if kind == "evaluate":
-            evaluation = make_evaluate_visit(request, config, run_id, tuple(group), 1, source)
+            evaluation = make_evaluate_visit(request, config, run_id, stage, 1, source)
             visits.append(make_batch_evaluation(request, config, evaluation))
             continue
-        for visit, visit_no in zip(group, numbers):
+        for visit, visit_no in zip(stage, numbers):
             # Nobody knows yet what the unstored state will leave in the tables.
             free = set[str]() if state.unstored else state.free_tables(visit)
             numbered = Attempt(
@@ -72,10 +73,22 @@ def build_visits(
                 {table for table in free if not state.table_segments[table]},
                 state.route.table_count,
                 state.compilation,
+                list_grown_segments(state, stage, visit),
             )
             visits.append(make_train_visit(request, config, run_id, visit, numbered, source))
             source = make_later_state(run_id, config.mst_key, visit_no, None)
     return visits
+
+
+def list_grown_segments(state: ConfigState, stage: VisitBatch, visit: Visit) -> Sequence[int]:
+    """Return the segments over whose rows a visit grows trees: all, if it is the last of an epoch.
+
+    Args:
+        stage: the visits of the epoch. Networks learn at each of them.
+    """
+    if not state.learns_from_whole_epochs or visit != stage[-1]:
+        return ()
+    return [each.segment_id for each in stage]
 
 
 def build_evaluation(state: ConfigState, batch: VisitBatch) -> EvaluateVisit:

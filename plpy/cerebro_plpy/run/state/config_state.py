@@ -9,6 +9,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.platform import state_tables
 from cerebro_plpy.platform.job import StateSource
@@ -90,8 +91,8 @@ class ConfigState:
     stored: StoredState | None = None  # the newest state
     stored_states: int = 0
     seconds: float = 0.0  # training time of all stored visits
-    losses: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
-    """Rows and mean loss of each training visit, by epoch."""
+    losses: dict[int, list[tuple[int, float | None]]] = field(default_factory=dict)
+    """Rows and mean loss of each training visit, by epoch; None if rows were only collected."""
     table_segments: dict[str, set[int]] = field(default_factory=dict)
     """Segments with rows in each state table; tables of unknown content are missing."""
     parts: dict[int, dict[int, Part]] = field(default_factory=dict)
@@ -134,6 +135,11 @@ class ConfigState:
     @property
     def mst_key(self) -> int:
         return self.config.mst_key
+
+    @property
+    def learns_from_whole_epochs(self) -> bool:
+        """Return True if it learns from the rows of all segments at once."""
+        return is_boosted_trees(self.request.architectures[self.config.model_id].json)
 
     @property
     def framework(self) -> str:
@@ -279,15 +285,15 @@ class ConfigState:
             batch: visits of one job whose session is lost.
             first: the key of the first visit.
         """
-        lost = []
-        for visit, key in zip(batch, _attempt_keys(batch, first)):
-            attempt = self.attempts[key] if visit is batch[0] else 1
-            lost.append(LostVisit(visit, key if isinstance(key, int) else 0, attempt))
-        return lost
+        attempt = self.attempts[first]  # that of all visits of a job
+        return [
+            LostVisit(visit, key if isinstance(key, int) else 0, attempt)
+            for visit, key in zip(batch, _attempt_keys(batch, first))
+        ]
 
     def mean_loss(self, epoch: int) -> float:
         """Return the mean training loss per row in an epoch."""
-        losses = self.losses[epoch]
+        losses = [(count, loss) for count, loss in self.losses[epoch] if loss is not None]
         rows = sum(count for count, _ in losses)
         return sum(count * loss for count, loss in losses) / max(1, rows)
 
@@ -315,7 +321,7 @@ class ConfigState:
         """
         for visit, key in zip(batch, _attempt_keys(batch, first)):
             if visit is not batch[0]:
-                self.attempts[key] = 1
+                self.attempts[key] = self.attempts[first]
             if visit is not batch[0] or not charged:
                 earlier = self.earlier_attempts.get(key, 0)
                 self.earlier_attempts = {**self.earlier_attempts, key: earlier + 1}

@@ -62,6 +62,7 @@ def make_plan(request: FitRequest, workers: Sequence[Worker]) -> Plan:
         frozenset(request.spec.list_evaluations_until(request.last_epoch)),
         request.spec.copy_segments,
         request.segment_subsets,
+        request.whole_epoch_keys,
     )
 
 

@@ -306,7 +306,8 @@ class RunState(ProgressTracker):
         """
         self.warm_states.update(warm_states)
         subsets = {**self.plan.segment_subsets, **request.segment_subsets}
-        self.plan = replace(self.plan, segment_subsets=subsets)
+        whole_keys = self.plan.whole_epoch_keys | request.whole_epoch_keys
+        self.plan = replace(self.plan, segment_subsets=subsets, whole_epoch_keys=whole_keys)
         for config in configs:
             key = config.mst_key
             self.backends[key] = request.backends[key]

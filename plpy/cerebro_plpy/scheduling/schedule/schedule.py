@@ -61,6 +61,9 @@ class Plan:
     copies: Copies = ()  # segments of each averaged copy; empty without copies
     segment_subsets: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """Segments by mst_key, of configs that do not visit all segments."""
+    whole_epoch_keys: frozenset[int] = frozenset()
+    """Configs, by mst_key, that learn from the rows of all their segments at once: one worker makes
+    all visits of an epoch in one batch, in the order of the segments."""
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or not self.segments or len(set(self.segments)) != len(self.segments):

@@ -90,6 +90,13 @@ def choose_batches(
         ranked = [*staying, *(progress for progress in ranked if progress not in staying)]
     for progress in ranked:
         home = pinned.get(progress.mst_key)
+        if progress.mst_key in plan.whole_epoch_keys:
+            able_worker = _find_able_worker(plan, progress, segments, home)
+            if able_worker is not None:
+                batch = build_whole_batch(plan, progress, limit_of(progress))
+                batches.append((able_worker, batch))
+                segments = [each for each in segments if plan.workers[each] != able_worker]
+            continue
         while True:
             free = [
                 segment
@@ -183,6 +190,39 @@ def build_batch(
         free = [candidate for candidate in segments if candidate in progress.startable_segments]
         segment = pick(progress, free) if free else None
     return tuple(batch)
+
+
+def build_whole_batch(plan: Plan, progress: ConfigProgress, limit: BatchLimit) -> VisitBatch:
+    """Return the visits of whole epochs that a config makes next, in the order of its segments.
+
+    The batch has at least one epoch, or one evaluation, whatever its limit.
+    """
+    segments = sorted(plan.segments_of(progress.mst_key))
+    epochs = max(1, limit.visits // len(segments))
+    whole_limit = limit._replace(visits=epochs * len(segments))
+    if progress.kind == "evaluate":
+        whole_limit = BatchLimit(len(progress.waiting_segments))
+    first_segment = min(progress.startable_segments)
+    return build_batch(plan, progress, first_segment, segments, _pick_first, whole_limit)
+
+
+def _pick_first(progress: ConfigProgress, free: Sequence[int]) -> int:
+    """Return the first segment; see `Pick`."""
+    return min(free)
+
+
+def _find_able_worker(
+    plan: Plan, progress: ConfigProgress, segments: Sequence[int], home: int | None
+) -> int | None:
+    """Return a worker of idle segments that makes all visits of an epoch; None if none may.
+
+    Args:
+        home: the only worker that may continue the config, if there is one.
+    """
+    if not progress.startable_segments:
+        return None
+    workers = (plan.workers[segment] for segment in segments)
+    return next((worker for worker in workers if home in (None, worker)), None)
 
 
 def _may_continue(progress: ConfigProgress) -> bool:

@@ -21,9 +21,12 @@ from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST, Progr
 from cerebro_plpy.scheduling.schedule.visit_batches import (
     NOT_PINNED,
     Batches,
+    BatchLimit,
     LimitOf,
     Policy,
+    Preference,
     build_batch,
+    build_whole_batch,
 )
 
 Compiled = Mapping[int, Collection[object]]  # programs, by worker
@@ -102,15 +105,10 @@ class WorkerAffinity:
             )
             if nearest is None:
                 continue
-            startable = [
-                segment for segment in plan.segments if segment in nearest.startable_segments
-            ]
-            segment = preference.pick(nearest, startable)
             free.remove(nearest)
             self.assign(nearest.mst_key, worker)
             limit = limit_of(nearest)
-            batch = build_batch(plan, nearest, segment, plan.segments, preference.pick, limit)
-            batches.append((worker, batch))
+            batches.append((worker, _build_batch(plan, nearest, preference, limit)))
         return tuple(batches)
 
     def add_config(self, mst_key: int, program: object) -> None:
@@ -164,6 +162,17 @@ class WorkerAffinity:
         if home is None and (not workers or worker in workers):
             return 1
         return 2
+
+
+def _build_batch(
+    plan: Plan, progress: ConfigProgress, preference: Preference, limit: BatchLimit
+) -> VisitBatch:
+    """Return the next visits of a config at a worker that serves all segments."""
+    if progress.mst_key in plan.whole_epoch_keys:
+        return build_whole_batch(plan, progress, limit)
+    startable = [segment for segment in plan.segments if segment in progress.startable_segments]
+    segment = preference.pick(progress, startable)
+    return build_batch(plan, progress, segment, plan.segments, preference.pick, limit)
 
 
 def make_affinity(schedule: str, programs: Programs, compiled: Compiled) -> WorkerAffinity:

@@ -82,6 +82,9 @@ class Table:
     cardinalities: tuple[int, ...] = ()  # number of codes of each category
     wide: tuple[Wide, ...] = ()
     pieces: tuple[tuple[float, ...], ...] = ()  # of each number, ends of about equally full ranges
+    missing: tuple[tuple[int, int], ...] = ()
+    """Positions of numbers in the first input, each with that of the indicator which is 1 if its
+    value is missing."""
 
     def __post_init__(self) -> None:
         has_columns = self.columns or self.cardinalities or self.wide

@@ -12,7 +12,7 @@ from cerebro_plpy.configs.templates.common_fields import (
 from cerebro_plpy.configs.templates.layers import blocks, embeddings
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph
 from cerebro_plpy.configs.templates.layers.model_io import IMAGE, Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, NetworkTemplate, Params
 
 HIDDEN_UNITS = 4
 """Units of the hidden layer, in multiples of the width."""
@@ -27,7 +27,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     return graph.to_json(blocks.add_hidden_prediction(graph, x, units, dropout, head))
 
 
-CNN = Template(
+CNN = NetworkTemplate(
     name="cnn",
     meaning="Convolutions over images, for tables with arrays that are images",
     kind=IMAGE,

@@ -23,7 +23,7 @@ from cerebro_plpy.configs.templates.common_fields import make_learning_rate, mak
 from cerebro_plpy.configs.templates.layers import blocks, embeddings, encoders
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, NetworkTemplate, Params
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter
 from cerebro_plpy.nouns import count_nouns
 
@@ -36,7 +36,7 @@ MIN_KERAS_VERSION = 3
 Json = Mapping[str, Any]
 
 
-def wrap_network(name: str, text: str) -> Template:
+def wrap_network(name: str, text: str) -> NetworkTemplate:
     """Return the template whose models contain this network.
 
     Args:
@@ -59,7 +59,7 @@ def wrap_network(name: str, text: str) -> Template:
             "expected one of each.",
             hint="Its one input receives all columns of a row.",
         )
-    return Template(
+    return NetworkTemplate(
         name=name,
         meaning="A network that was loaded by load_keras_model",
         fields=(

@@ -9,7 +9,7 @@ from cerebro_plpy.configs.templates.common_fields import make_learning_rate, mak
 from cerebro_plpy.configs.templates.layers import blocks, encoders
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor, normal
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, NetworkTemplate, Params
 
 FARTHEST = 16.0
 """Bound to which standardized numbers are clipped, so that a single row has little influence."""
@@ -40,7 +40,7 @@ def _weigh_levels(graph: Graph, table: Table, codes: Tensor, units: int) -> Tens
     return graph.reduce("Sum", weights)
 
 
-LINEAR = Template(
+LINEAR = NetworkTemplate(
     name="linear",
     meaning="Softmax regression for classes, linear regression for floats",
     fields=(

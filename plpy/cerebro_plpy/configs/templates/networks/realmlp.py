@@ -24,7 +24,7 @@ from cerebro_plpy.configs.templates.layers import blocks, embeddings, encoders
 from cerebro_plpy.configs.templates.layers.embeddings import FREQUENCY, NUMBERS, PIECEWISE, Waves
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor, constant, normal
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, NetworkTemplate, Params
 
 ACTIVATION_RATE = 0.1
 SIMPLE_SCALE_RATE = 6.0
@@ -165,7 +165,7 @@ def _rate_factor(name: str, parameters: str, default: float, low: float, high: f
     )
 
 
-REALMLP = Template(
+REALMLP = NetworkTemplate(
     name="realmlp",
     meaning="A dense network with embeddings of numbers, for tables of any kind",
     fields=(
@@ -203,7 +203,7 @@ REALMLP = Template(
         {"frequency": 1.0, "embedding_rate": 0.3, "width": 128},
     ),
 )
-SIMPLE = Template(
+SIMPLE = NetworkTemplate(
     name="realmlp_simple",
     meaning="A dense network without embeddings or dropout, faster than realmlp",
     fields=(

@@ -12,7 +12,7 @@ from cerebro_plpy.configs.templates.common_fields import (
 from cerebro_plpy.configs.templates.layers import blocks, embeddings
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, NetworkTemplate, Params
 
 HIDDEN_FACTOR = 2
 """Units within a block, in multiples of its width."""
@@ -40,7 +40,7 @@ def _add_block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
     return blocks.add_dropout(graph, f"rest_{number}", y, float(params["residual_dropout"]))
 
 
-RESNET = Template(
+RESNET = NetworkTemplate(
     name="resnet",
     meaning="Dense layers that add to what there is",
     fields=(

@@ -14,7 +14,7 @@ from cerebro_plpy.configs.templates.layers import blocks, embeddings, sequences
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph
 from cerebro_plpy.configs.templates.layers.model_io import SERIES as KIND
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, NetworkTemplate, Params
 
 HIDDEN_UNITS = 2
 """Units of the hidden layer, in multiples of the width."""
@@ -29,7 +29,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     return graph.to_json(blocks.add_hidden_prediction(graph, x, units, dropout, head))
 
 
-SERIES = Template(
+SERIES = NetworkTemplate(
     name="series",
     meaning="Convolutions over series, or a recurrent layer, or attention, for tables with arrays "
     "that are series",

@@ -28,7 +28,7 @@ from cerebro_plpy.configs.templates.layers.keras_graph import (
     uniform,
 )
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, NetworkTemplate, Params
 
 CLIPNORM = 1.0
 
@@ -85,7 +85,7 @@ def _add_heads(graph: Graph, x: Tensor, head: Head) -> Tensor:
     )
 
 
-TABM = Template(
+TABM = NetworkTemplate(
     name="tabm",
     meaning="Many dense networks that share their weights, and predict by their mean",
     fields=(

@@ -14,7 +14,7 @@ from cerebro_plpy.configs.templates.layers import blocks, embeddings, encoders
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph
 from cerebro_plpy.configs.templates.layers.model_io import TEXT as KIND
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, Field, NetworkTemplate, Params
 
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
@@ -30,7 +30,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     return graph.to_json(blocks.add_prediction(graph, raw, head))
 
 
-TEXT = Template(
+TEXT = NetworkTemplate(
     name="text",
     meaning="Words as vectors, of whose sums a dense network learns, for tables with free text",
     kind=KIND,

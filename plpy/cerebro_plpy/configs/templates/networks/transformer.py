@@ -18,7 +18,7 @@ from cerebro_plpy.configs.templates.common_fields import (
 from cerebro_plpy.configs.templates.layers import blocks, encoders
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor, uniform
 from cerebro_plpy.configs.templates.layers.model_io import Head, Table
-from cerebro_plpy.configs.templates.template import FIT_FIELDS, Params, Template
+from cerebro_plpy.configs.templates.template import FIT_FIELDS, NetworkTemplate, Params
 
 HEADS = 8
 HIDDEN_FACTOR = 4 / 3
@@ -86,7 +86,7 @@ def _add_block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
     return graph.add(x, graph.dense(f"narrow_{number}", y, width))
 
 
-TRANSFORMER = Template(
+TRANSFORMER = NetworkTemplate(
     name="transformer",
     meaning="Columns that attend to each other",
     fields=(

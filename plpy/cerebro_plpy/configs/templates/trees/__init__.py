@@ -1,0 +1,1 @@
+"""Templates of boosted trees."""

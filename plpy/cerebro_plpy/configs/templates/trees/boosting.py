@@ -1,0 +1,226 @@
+"""The template `boosting`: gradient boosted trees, which a trainer grows with LightGBM.
+
+The defaults are LGBM-TD of Holzmüller, Grinsztajn and Steinwart, "Better by Default" (2024), as
+their package pytabkit has them: other values for classes than for numbers. An epoch grows the same
+part of the trees each time, over all rows of the table at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from cerebro_plpy.configs.architecture.boosted_trees import write_architecture
+from cerebro_plpy.configs.search_space.distributions import Choices, Range
+from cerebro_plpy.configs.search_space.space import compile_text
+from cerebro_plpy.configs.templates.layers.model_io import (
+    LONG_VECTOR,
+    SERIES,
+    Floats,
+    Head,
+    Table,
+    Wide,
+)
+from cerebro_plpy.configs.templates.template import (
+    AUTO,
+    CLASS_WEIGHT,
+    Field,
+    Params,
+    Rates,
+    Template,
+    Value,
+)
+from cerebro_plpy.errors import InvalidParameter
+from cerebro_plpy.nouns import count_nouns
+from cerebro_plpy.records import dataclass
+
+OPTIMIZER = "SGD"
+"""Trees have no optimizer, but compile parameters name one."""
+USUAL_TREES = 1000
+LEAF_BYTES = 23
+"""Bytes of a state for each leaf, with the split above it."""
+ROOM_BYTES = 32 << 20
+"""Room for a state if the call does not set the number of trees: a round has a tree per class."""
+MIN_TREES = 100
+MAX_LEAVES = 1 << 25
+"""Room of a state in a trainer."""
+MAX_COLUMNS = (1 << 16) - 1
+"""Columns that trees may have in a trainer."""
+
+
+@dataclass(frozen=True)
+class TreesTemplate(Template):
+    """A family of boosted trees, whose rounds are divided among the epochs of a run."""
+
+    resumes_states: ClassVar[bool] = False
+
+    @property
+    def requirement(self) -> str:
+        return f"at most {MAX_COLUMNS} columns other than texts and images"
+
+    def suits(self, table: Table) -> bool:
+        indicators = table.indicators - len({indicator for _, indicator in table.missing})
+        columns = table.numbers + indicators + len(table.cardinalities) + sum(_vectors(table))
+        return 1 <= columns <= MAX_COLUMNS
+
+    def params(self, head: Head, rows: int, values: Mapping[str, object]) -> dict[str, Value]:
+        params = super().params(head, rows, values)
+        if params["trees"] == AUTO:
+            params["trees"] = choose_trees(head, int(params["leaves"]))
+        leaves = count_trees(head) * int(params["trees"]) * int(params["leaves"])
+        if leaves > MAX_LEAVES:
+            raise InvalidParameter(
+                f"trees is {params['trees']} and leaves is {params['leaves']}, which for "
+                f"{count_nouns(count_trees(head), 'tree')} a round is room for {leaves} leaves; "
+                f"expected at most {MAX_LEAVES}",
+                hint=f"Leave trees out, or write {AUTO!r}.",
+            )
+        return params
+
+    def build_architecture(self, table: Table, head: Head, params: Params, epochs: int) -> str:
+        architecture = json.loads(self.architecture(table, head, params))
+        return write_architecture({**architecture["config"], "epochs": epochs})
+
+    def compile_params(
+        self, head: Head, params: Params, metrics: Sequence[str] = (), rates: Rates | None = None
+    ) -> str:
+        return compile_text({"optimizer": OPTIMIZER, "loss": head.loss, "metrics": list(metrics)})
+
+
+def choose_trees(head: Head, leaves: int) -> int:
+    """Return the number of rounds: fewer if a round has a tree for each of many classes.
+
+    >>> from cerebro_plpy.configs.templates.layers.model_io import Classes
+    >>> [choose_trees(Classes(count), 50) for count in (2, 10, 100, 1000)]
+    [1000, 1000, 291, 100]
+    """
+    trees_per_round = count_trees(head)
+    room = ROOM_BYTES // (trees_per_round * leaves * LEAF_BYTES)
+    return max(MIN_TREES, min(USUAL_TREES, room))
+
+
+def count_trees(head: Head) -> int:
+    """Return the number of trees of a round: one for a number, and for two classes."""
+    return head.units if head.units > 2 else 1
+
+
+def estimate_state_bytes(head: Head, params: Params) -> int:
+    """Return the size of a state, which has room for all trees."""
+    return count_trees(head) * int(params["trees"]) * int(params["leaves"]) * LEAF_BYTES
+
+
+def _vectors(table: Table) -> list[int]:
+    """Return the elements of each wide column that trees read: 0 for a text or an image."""
+    return [_count_elements(wide) for wide in table.wide]
+
+
+def _count_elements(wide: Wide) -> int:
+    return wide.elements if wide.kind in (LONG_VECTOR, SERIES) and not wide.levels else 0
+
+
+def _architecture(table: Table, head: Head, params: Params) -> str:
+    bounds: tuple[float | None, float | None] = (None, None)
+    if isinstance(head, Floats):
+        bounds = (head.targets[0].low, head.targets[0].high)
+    inputs = {
+        "numbers": table.numbers,
+        "indicators": table.indicators,
+        "missing": [list(pair) for pair in table.missing],
+        "cardinalities": list(table.cardinalities),
+        "vectors": _vectors(table),
+    }
+    fields = {field.name: params[field.name] for field in TREE_FIELDS}
+    low, high = bounds
+    return write_architecture(
+        {"inputs": inputs, "units": head.units, "low": low, "high": high, "epochs": 1, **fields}
+    )
+
+
+TREE_FIELDS = (
+    Field(
+        "trees",
+        f"Rounds of boosting in all epochs; {AUTO!r} is {USUAL_TREES}, or fewer for many classes",
+        AUTO,
+        Choices((AUTO,)),
+        limits=(1, 20_000),
+        is_whole=True,
+        words=(AUTO,),
+    ),
+    Field(
+        "learning_rate",
+        "The share of each tree that is added",
+        0.04,
+        Range(0.01, 0.2, "log"),
+        limits=(1e-5, 1.0),
+        floats=0.05,
+    ),
+    Field(
+        "leaves",
+        "The most leaves of a tree",
+        50,
+        Range(8, 256, "log", is_integer=True),
+        limits=(2, 1024),
+        is_whole=True,
+        floats=100,
+    ),
+    Field(
+        "min_rows",
+        "The least rows of a leaf",
+        40,
+        Range(1, 100, "log", is_integer=True),
+        limits=(1, 1_000_000),
+        is_whole=True,
+        floats=3,
+    ),
+    Field(
+        "l2",
+        "How much the values of leaves shrink",
+        0.0,
+        Range(1e-3, 30.0, "log"),
+        limits=(0.0, 1e6),
+    ),
+    Field(
+        "row_share",
+        "The share of rows that a tree grows over",
+        0.75,
+        Range(0.5, 1.0, "linear"),
+        limits=(0.01, 1.0),
+        floats=0.7,
+    ),
+    Field(
+        "column_share",
+        "The share of columns that a tree may split by",
+        1.0,
+        Range(0.3, 1.0, "linear"),
+        limits=(0.01, 1.0),
+    ),
+    Field(
+        "max_bins",
+        "The most ranges that the values of a column are divided into",
+        255,
+        Choices((255,)),
+        limits=(2, 255),
+        is_whole=True,
+    ),
+    Field(
+        "category_levels",
+        "The most levels of a category that splits choose among; with more, codes are numbers",
+        256,
+        Choices((256,)),
+        limits=(0, 4096),
+        is_whole=True,
+    ),
+)
+"""The fields that the architecture has."""
+BOOSTING = TreesTemplate(
+    name="boosting",
+    meaning="Gradient boosted trees, for tables of any kind but texts and images alone",
+    fields=(*TREE_FIELDS, CLASS_WEIGHT),
+    architecture=_architecture,
+    starts=(
+        {"trees": 300, "learning_rate": 0.1, "leaves": 16, "min_rows": 20, "column_share": 0.8},
+        {"learning_rate": 0.05, "leaves": 31, "l2": 1.0, "column_share": 0.5, "row_share": 0.9},
+        {"learning_rate": 0.03, "leaves": 127, "min_rows": 5, "column_share": 0.7, "l2": 3.0},
+    ),
+)
