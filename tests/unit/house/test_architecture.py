@@ -68,7 +68,7 @@ ORDER = {
     ),
     "cerebro_trainer": (
         "errors", "nouns", "process_isolation", "wire", "data", "models", "state", "programs",
-        "frameworks",
+        "boosting", "frameworks",
         "commands", "service", "fork_server",
     ),
     "cerebro_db": (
@@ -96,6 +96,7 @@ SOLE_IMPORTERS = {
     "torch": {"cerebro_trainer.programs.torch"},
     "tensorflow": {"cerebro_trainer.programs.tensorflow"},
     "PIL": {"cerebro_trainer.data.images"},
+    "lightgbm": {"cerebro_trainer.boosting.library"},
     "optuna": {"cerebro_trainer.commands.suggestions", "cerebro_db.dashboard.optuna"},
     "uvicorn": {"cerebro_db.dashboard.web_server"},
     "plpy": set(),

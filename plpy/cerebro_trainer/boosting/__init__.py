@@ -1,0 +1,1 @@
+"""Boosted trees: their state as arrays, growing by LightGBM, and predictions."""

@@ -1,0 +1,266 @@
+"""Boosted trees as a learner: collecting rows, growing, evaluating and predicting.
+
+A network trains buffer by buffer. A tree is grown over all rows at once, so the visits of an epoch
+collect their buffers, and the last one grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cerebro_trainer.boosting import library
+from cerebro_trainer.boosting.columns import ColumnReader
+from cerebro_trainer.boosting.contributions import attribute_rows
+from cerebro_trainer.boosting.forest import Forest, list_variables
+from cerebro_trainer.boosting.growing import compute_base, join_arrays
+from cerebro_trainer.boosting.loaded_model import LoadedModel
+from cerebro_trainer.boosting.results import Results, compute_losses
+from cerebro_trainer.boosting.row_memory import RowMemory
+from cerebro_trainer.boosting.scoring import score_rows
+from cerebro_trainer.boosting.spec import TreesSpec
+from cerebro_trainer.boosting.transforms import compute_outputs
+from cerebro_trainer.data.arrays import Floats
+from cerebro_trainer.data.buffers import Buffer, get_single_target
+from cerebro_trainer.data.row_weights import ClassWeight, add_weights
+from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.nouns import count_nouns
+from cerebro_trainer.programs.learner import Attributions, Columns, Learner, Sums
+from cerebro_trainer.state.layout import Layout
+from cerebro_trainer.wire.frames import Array, Arrays, Float32Array
+
+FRAMEWORK = library.NAME
+OPTIMIZER = "boosting"
+"""The class of the optimizer in a state, which has no other name."""
+BLOCK_ROWS = 1 << 16
+"""Rows whose columns are in memory at once during a prediction."""
+MIN_STEPS_TO_LOAD = 1 << 19
+"""Pairs of a row and a tree from which on LightGBM is worth writing its text."""
+
+
+class CollectedRows(NamedTuple):
+    """The rows of a visit."""
+
+    buffers: Sequence[Buffer]
+    class_weight: ClassWeight | None
+
+
+class BoostedTrees(Learner):
+    """Boosted trees whose state is a forest.
+
+    Args:
+        threads: number of threads that LightGBM uses; bits do not depend on it.
+        memory: what is known about cached buffers; learners of a trainer may share it.
+    """
+
+    def __init__(self, program: ProgramSpec, threads: int, memory: RowMemory | None = None) -> None:
+        self.spec = TreesSpec.from_program(program)
+        compiled = program.compile
+        names = [*(compiled.get("metrics") or ()), *(compiled.get("weighted_metrics") or ())]
+        self._results = Results(names, self.spec.units > 1)
+        self._threads = threads
+        self._memory = RowMemory() if memory is None else memory
+        self._reader = ColumnReader(self.spec)
+        self._collected: dict[str, CollectedRows] = {}
+        self._loaded: LoadedModel | None = None
+        self._arrays = self.create_initial_state(0)
+        self._forest: Forest | None = None
+        self.layout = self._make_layout(program)
+
+    def _make_layout(self, program: ProgramSpec) -> Layout:
+        variables = list_variables(self.spec)
+        positions = tuple(range(len(variables)))
+        return Layout(
+            shapes=tuple(variable.shape for variable in variables),
+            dtypes=tuple(variable.dtype for variable in variables),
+            weights=positions,
+            trainable=positions,
+            paths=tuple(variable.name for variable in variables),
+            architecture=program.architecture_hash,
+            optimizer=OPTIMIZER,
+            framework=FRAMEWORK,
+            keras=FRAMEWORK,
+        )
+
+    @property
+    def forest(self) -> Forest:
+        """The current state, which is checked when it is used first.
+
+        Raises:
+            DamagedState: its arrays are not those of trees.
+        """
+        if self._forest is None:
+            self._forest = Forest.from_arrays(self.spec, self._arrays)
+        return self._forest
+
+    @property
+    def step(self) -> int:
+        return self.forest.rounds
+
+    def read(self) -> Arrays:
+        return list(self.forest.to_arrays())
+
+    def assign(self, position: int, value: Array) -> None:
+        self._arrays[position] = value
+        self._forest = None
+
+    def create_initial_state(self, seed: int) -> list[Array]:
+        return Forest.create_empty(self.spec).to_arrays()
+
+    def reset_non_weights(self, seed: int) -> None:
+        """Do nothing: all variables are weights."""
+
+    def wipe(self) -> None:
+        self._arrays = self.create_initial_state(0)
+        self._forest = None
+        self._loaded = None
+        self._collected.clear()
+        self._memory.clear()
+
+    def set_hyperparameters(self, spec: ProgramSpec) -> None:
+        """Do nothing: configs of other parameters have learners of their own."""
+
+    def collect(
+        self, key: str, buffers: Sequence[Buffer], class_weight: ClassWeight | None = None
+    ) -> None:
+        """Keep the buffers of a dataset for the next growth.
+
+        Args:
+            key: name of the dataset, by which `grow` finds it.
+            class_weight: weights of the classes in the loss.
+        """
+        self._collected[key] = CollectedRows(buffers, class_weight)
+
+    def grow(self, keys: Sequence[str], rounds: int, seed: int) -> float | None:
+        """Grow trees over collected datasets, which are then released.
+
+        Args:
+            keys: the datasets in the order of their rows, which decides bits.
+            rounds: number of rounds; no more are grown than the state has room for.
+            seed: seed of this growth.
+
+        Returns:
+            The mean loss of a training row after the growth; None without rows.
+        """
+        collected = [self._get_collected(key) for key in keys]
+        self._collected.clear()
+        parts = [(part, buffer) for part in collected for buffer in part.buffers if buffer.rows]
+        buffers = [buffer for _, buffer in parts]
+        if not buffers:
+            return None
+        targets = join_arrays([self._read_target(buffer) for buffer in buffers])
+        weights = _join_weights([add_weights(buffer, part.class_weight) for part, buffer in parts])
+        forest = self.forest
+        rounds = min(rounds, self.spec.trees - forest.rounds)
+        if rounds > 0:
+            self._forest = self._grow_forest(forest, buffers, targets, weights, rounds, seed)
+            self._arrays = self._forest.to_arrays()
+        losses = self._compute_losses(buffers, targets.astype(np.float64))
+        if weights is not None:
+            losses = losses * weights
+        return float(losses.mean())
+
+    def _get_collected(self, key: str) -> CollectedRows:
+        if key not in self._collected:
+            raise RequestError(f"the rows of dataset {key!r} are not collected", sqlstate="55000")
+        return self._collected[key]
+
+    def _grow_forest(
+        self,
+        forest: Forest,
+        buffers: Sequence[Buffer],
+        targets: Array,
+        weights: Float32Array | None,
+        rounds: int,
+        seed: int,
+    ) -> Forest:
+        if not forest.growths:
+            forest = forest.append((), compute_base(self.spec, targets, weights))
+        binned = self._memory.bin(self.spec, buffers, self._threads, self._read_matrices)
+        scores = join_arrays([self._score(forest, buffer) for buffer in buffers])
+        trees = binned.grow(self.spec, targets, weights, scores, rounds, seed)
+        return Forest.from_arrays(self.spec, forest.append(trees, forest.base).to_arrays())
+
+    def _compute_losses(self, buffers: Sequence[Buffer], targets: Floats) -> Floats:
+        scores = join_arrays([self._score(self.forest, buffer) for buffer in buffers])
+        return compute_losses(compute_outputs(self.spec, scores), targets)
+
+    def _score(self, forest: Forest, buffer: Buffer) -> Floats:
+        return self._memory.score(self.spec, forest, buffer, self._read_matrix)
+
+    def _read_matrix(self, buffer: Buffer) -> Float32Array:
+        return self._reader.read(buffer.inputs)
+
+    def _read_matrices(self, buffers: Sequence[Buffer]) -> Float32Array:
+        matrix: Float32Array = join_arrays([self._read_matrix(buffer) for buffer in buffers])
+        return matrix
+
+    def _read_target(self, buffer: Buffer) -> Array:
+        """Return the number or the index of the class of each row.
+
+        Raises:
+            ConfigError: the target has another shape than the trees.
+        """
+        for target in buffer.targets[:1]:
+            units = target.reshape(buffer.rows, -1).shape[1]
+            if units != self.spec.units:
+                raise ConfigError(
+                    f"the trees need a target of {count_nouns(self.spec.units, 'column')}, "
+                    f"received {units}",
+                    sqlstate="42804",
+                )
+        return get_single_target(buffer)
+
+    def evaluate(self, buffer: Buffer) -> Sums:
+        if not buffer.rows:
+            return self.zero_sums()
+        outputs = compute_outputs(self.spec, self._score(self.forest, buffer))
+        return self._results.add_up(outputs, self._read_target(buffer).astype(np.float64))
+
+    def zero_sums(self) -> Sums:
+        return self._results.create_zeros()
+
+    def compute_results(self, sums: Sums) -> dict[str, object]:
+        return self._results.compute(sums)
+
+    def predict(self, inputs: Arrays) -> list[Array]:
+        rows = len(inputs[0]) if inputs else 0
+        blocks = [np.empty((0, self.spec.units), np.float32)]
+        for begin in range(0, rows, BLOCK_ROWS):
+            matrix = self._reader.read([array[begin : begin + BLOCK_ROWS] for array in inputs])
+            outputs = compute_outputs(self.spec, self._score_matrix(matrix, rows))
+            blocks.append(outputs.astype(np.float32))
+        return [np.concatenate(blocks)]
+
+    def _score_matrix(self, matrix: Float32Array, rows: int) -> Floats:
+        """Return the scores of rows, computed by whatever is faster; both have the same bits."""
+        forest = self.forest
+        is_loaded = self._loaded is not None and self._loaded.forest is forest
+        is_worth_it = rows * forest.size >= MIN_STEPS_TO_LOAD
+        if len(matrix) > 1 and library.is_installed() and (is_loaded or is_worth_it):
+            return self._load().score(matrix)
+        return score_rows(forest, matrix)
+
+    def _load(self) -> LoadedModel:
+        """Return the current trees in LightGBM."""
+        if self._loaded is None or self._loaded.forest is not self.forest:
+            self._loaded = LoadedModel(self.spec, self.forest, self._threads)
+        return self._loaded
+
+    def attribute(self, inputs: Arrays, columns: Columns, patches: Columns) -> Attributions:
+        matrix = self._reader.read(inputs)
+        return attribute_rows(self.spec, self._load(), matrix, columns, len(patches))
+
+
+def _join_weights(buffers: Sequence[Buffer]) -> Any:
+    """Return the weights of the rows of buffers; None if no buffer has any."""
+    if all(buffer.weights is None for buffer in buffers):
+        return None
+    parts = [
+        np.ones(buffer.rows, np.float32) if buffer.weights is None else buffer.weights
+        for buffer in buffers
+    ]
+    return join_arrays(parts)

@@ -1,0 +1,142 @@
+"""Growing of trees by LightGBM over the rows of several datasets.
+
+The rows are binned once and kept. Each growth begins from the scores of its rows, so that nothing
+is scored again. The seeds of LightGBM begin anew with each growth: how a run cuts its rounds into
+growths is part of the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from cerebro_trainer.boosting import library
+from cerebro_trainer.boosting.forest import Tree
+from cerebro_trainer.boosting.model_text import format_objective, read_trees
+from cerebro_trainer.boosting.spec import TreesSpec
+from cerebro_trainer.data.arrays import Floats
+from cerebro_trainer.wire.frames import Array, Float32Array
+
+Parameters: TypeAlias = dict[str, Any]
+
+MIN_HESSIAN = 1e-7
+"""Smallest sum of second derivatives in a leaf; `min_rows` limits leaves instead."""
+MIN_SHARE = 1e-6
+"""Smallest share of a class in the base."""
+SEED_BITS = 31
+
+
+def make_seed(*key: int) -> int:
+    """Return the seed of a growth from the numbers that identify it.
+
+    A hash, because LightGBM draws similar bags from seeds that are close to each other.
+    """
+    digest = hashlib.sha256(repr(key).encode()).digest()
+    return int.from_bytes(digest[:8], "little") & ((1 << SEED_BITS) - 1)
+
+
+class BinnedRows:
+    """Rows in bins, for all growths that have the same columns and bins.
+
+    Args:
+        matrix: the columns of trees; it is not kept.
+    """
+
+    def __init__(self, spec: TreesSpec, matrix: Float32Array, threads: int) -> None:
+        self.rows = len(matrix)
+        self._parameters = _list_binning_parameters(spec, threads)
+        self._dataset = library.get().Dataset(
+            matrix,
+            label=np.zeros(self.rows, np.float32),
+            categorical_feature=list(spec.native_categories),
+            params=self._parameters,
+            free_raw_data=True,
+        )
+        self._dataset.construct()
+
+    def grow(
+        self,
+        spec: TreesSpec,
+        targets: Array,
+        weights: Float32Array | None,
+        scores: Floats,
+        rounds: int,
+        seed: int,
+    ) -> list[Tree]:
+        """Return the trees of at most `rounds` rounds.
+
+        The rounds are fewer if no split improves the loss any more.
+
+        Args:
+            targets: numbers, or indices of classes.
+            scores: current score of each row, shape (rows, outputs).
+        """
+        if int(self.rows * spec.row_share) < 2 * spec.min_rows:
+            return []  # too few for two leaves; LightGBM fails without any
+        self._dataset.set_label(targets.astype(np.float32))
+        self._dataset.set_weight(weights)
+        self._dataset.set_init_score(scores if spec.outputs > 1 else scores[:, 0])
+        parameters = {**self._parameters, **_list_growth_parameters(spec, seed)}
+        booster = library.get().Booster(parameters, self._dataset)
+        for _ in range(rounds):
+            if booster.update():
+                break
+        trees = list(read_trees(booster.model_to_string(num_iteration=-1), spec.set_words))
+        return _drop_empty_rounds(trees, spec.outputs)
+
+
+def _list_binning_parameters(spec: TreesSpec, threads: int) -> Parameters:
+    return {
+        "max_bin": spec.max_bins,
+        "feature_pre_filter": False,  # trees of other configs may have smaller leaves
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": threads,
+        "verbosity": -1,
+    }
+
+
+def _list_growth_parameters(spec: TreesSpec, seed: int) -> Parameters:
+    return {
+        "objective": format_objective(spec).split()[0],
+        "num_class": spec.outputs,
+        "boost_from_average": False,
+        "num_leaves": spec.leaves,
+        "learning_rate": spec.learning_rate,
+        "min_data_in_leaf": spec.min_rows,
+        "min_sum_hessian_in_leaf": MIN_HESSIAN,
+        "lambda_l2": spec.l2,
+        "bagging_fraction": spec.row_share,
+        "bagging_freq": int(spec.row_share < 1),
+        "feature_fraction": spec.column_share,
+        "seed": seed,
+    }
+
+
+def _drop_empty_rounds(trees: list[Tree], outputs: int) -> list[Tree]:
+    """Return the trees without the last rounds if these have no split."""
+    while trees and all(tree.leaves == 1 for tree in trees[-outputs:]):
+        del trees[-outputs:]
+    return trees
+
+
+def compute_base(spec: TreesSpec, targets: Array, weights: Float32Array | None) -> Floats:
+    """Return the scores before the first round: the mean of numbers, or log odds of classes."""
+    shares = np.ones(len(targets)) if weights is None else weights.astype(np.float64)
+    total = float(shares.sum()) or 1.0
+    if spec.units == 1:
+        return np.array([float((shares * targets).sum()) / total])
+    sums = np.bincount(targets.astype(np.int64), shares, minlength=spec.units)
+    probabilities = np.clip(sums / total, MIN_SHARE, 1 - MIN_SHARE)
+    if spec.outputs == 1:
+        return np.array([np.log(probabilities[1] / probabilities[0])])
+    result: Floats = np.log(probabilities)
+    return result
+
+
+def join_arrays(arrays: Sequence[Array]) -> Array:
+    """Return the rows of arrays as one array."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

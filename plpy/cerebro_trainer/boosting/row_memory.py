@@ -1,0 +1,120 @@
+"""Data about cached buffers that growths use again: scores of rows, and rows in bins.
+
+An entry belongs to `Buffer` objects and is dropped with them. Scores are those of some trees,
+which a digest identifies, so configs that share buffers do not mix. Lost entries are computed
+anew, with the same bits.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cerebro_trainer.boosting.forest import Forest
+from cerebro_trainer.boosting.growing import BinnedRows
+from cerebro_trainer.boosting.scoring import add_trees
+from cerebro_trainer.boosting.spec import PackedInputs, TreesSpec
+from cerebro_trainer.data.arrays import Floats
+from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.wire.frames import Float32Array
+
+ReadMatrix: TypeAlias = Callable[[Buffer], Float32Array]
+"""Returns the columns of trees of a buffer."""
+BufferKey: TypeAlias = tuple[int, PackedInputs]
+BinsKey: TypeAlias = tuple[tuple[int, ...], PackedInputs, int, tuple[int, ...]]
+
+MAX_SCORE_BYTES = 1 << 28
+MAX_BINNED_TABLES = 4
+
+
+@dataclass
+class Scores:
+    """The scores of the rows of a buffer after some rounds."""
+
+    values: Floats
+    rounds: int
+
+
+class RowMemory:
+    """Scores by buffer and trees, and rows in bins by buffers and kinds of bins."""
+
+    def __init__(self) -> None:
+        self._scores: OrderedDict[tuple[BufferKey, bytes], Scores] = OrderedDict()
+        self._binned_rows: OrderedDict[BinsKey, BinnedRows] = OrderedDict()
+        self._buffers: dict[int, weakref.ref[Buffer]] = {}
+
+    def clear(self) -> None:
+        """Drop everything, after overwriting the scores."""
+        for scores in self._scores.values():
+            scores.values.fill(0)
+        self._scores.clear()
+        self._binned_rows.clear()
+        self._buffers.clear()
+
+    def score(
+        self, spec: TreesSpec, forest: Forest, buffer: Buffer, read_matrix: ReadMatrix
+    ) -> Floats:
+        """Return the scores of a buffer's rows, which must not be changed."""
+        key = (id(buffer), spec.inputs)
+        scores = self._take_prefix(key, forest)
+        if scores is None:
+            scores = Scores(_repeat_base(forest, buffer.rows), 0)
+        if scores.rounds < forest.rounds and buffer.rows:
+            add_trees(forest, read_matrix(buffer), scores.values, scores.rounds)
+        scores.rounds = forest.rounds
+        self._watch(buffer)
+        self._scores[key, forest.digests[-1]] = scores
+        self._shrink_scores()
+        return scores.values
+
+    def _take_prefix(self, key: BufferKey, forest: Forest) -> Scores | None:
+        """Remove and return the scores of the most rounds with which the trees begin."""
+        for digest in reversed(forest.digests):
+            if (key, digest) in self._scores:
+                return self._scores.pop((key, digest))
+        return None
+
+    def _shrink_scores(self) -> None:
+        total = sum(scores.values.nbytes for scores in self._scores.values())
+        while total > MAX_SCORE_BYTES and len(self._scores) > 1:
+            _, scores = self._scores.popitem(last=False)
+            total -= scores.values.nbytes
+
+    def bin(
+        self,
+        spec: TreesSpec,
+        buffers: Sequence[Buffer],
+        threads: int,
+        read_matrix: Callable[[Sequence[Buffer]], Float32Array],
+    ) -> BinnedRows:
+        """Return the rows of buffers in bins."""
+        identities = tuple(map(id, buffers))
+        key = (identities, spec.inputs, spec.max_bins, spec.native_categories)
+        if key not in self._binned_rows:
+            while len(self._binned_rows) >= MAX_BINNED_TABLES:
+                self._binned_rows.popitem(last=False)
+            self._binned_rows[key] = BinnedRows(spec, read_matrix(buffers), threads)
+            for buffer in buffers:
+                self._watch(buffer)
+        self._binned_rows.move_to_end(key)
+        return self._binned_rows[key]
+
+    def _watch(self, buffer: Buffer) -> None:
+        """Drop the entries of a buffer with it: another object may get its identity."""
+        identity = id(buffer)
+        if identity not in self._buffers:
+            self._buffers[identity] = weakref.ref(buffer, lambda _: self._forget(identity))
+
+    def _forget(self, identity: int) -> None:
+        self._buffers.pop(identity, None)
+        for entry in [entry for entry in self._scores if entry[0][0] == identity]:
+            del self._scores[entry]
+        for key in [key for key in self._binned_rows if identity in key[0]]:
+            del self._binned_rows[key]
+
+
+def _repeat_base(forest: Forest, rows: int) -> Floats:
+    return forest.base.reshape(1, -1).repeat(rows, axis=0)

@@ -1,0 +1,312 @@
+"""The specification of boosted trees: the `config` of an architecture, checked.
+
+The object has the keys of `TreesSpec` and no others. A stranger may have written it, so every
+number has bounds, and so has the room that a state takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.models.program_spec import ProgramSpec
+from cerebro_trainer.nouns import count_nouns
+
+CLASS_NAME = "BoostedTrees"
+"""The `class_name` of an architecture of boosted trees."""
+MAX_COLUMNS = (1 << 16) - 1
+MAX_CODES = 1 << 24
+MAX_LEAVES = 1024
+MAX_TREES = 100_000
+MAX_NODES = 1 << 25
+"""Leaves of all trees that a state has room for: about 800 MB."""
+MAX_LEVELS = 4096
+"""Levels of a category whose sets are stored as bits."""
+WORD_BITS = 32
+INPUTS = ("numbers", "indicators", "missing", "cardinalities", "vectors")
+LOSSES = {
+    "mean_squared_error": False,
+    "mse": False,
+    "categorical_crossentropy": True,
+}
+"""The losses that trees are grown for; true for those of classes."""
+
+
+@dataclass(frozen=True)
+class PackedInputs:
+    """The packed inputs of a table, as networks get them."""
+
+    numbers: int  # first columns of the first array
+    indicators: int  # columns of the first array behind the numbers
+    missing: tuple[tuple[int, int], ...]  # a number's column, and that of its missing indicator
+    cardinalities: tuple[int, ...]  # number of codes of each category, in the second array
+    vectors: tuple[int, ...]  # elements of each further array; 0 for one that trees do not read
+
+    @property
+    def width(self) -> int:
+        """Columns of the first array."""
+        return self.numbers + self.indicators
+
+    @cached_property
+    def first_columns(self) -> tuple[int, ...]:
+        """Columns of the first array that are columns of the trees."""
+        hidden = {indicator for _, indicator in self.missing}
+        return tuple(column for column in range(self.width) if column not in hidden)
+
+    @property
+    def columns(self) -> int:
+        """Columns of the trees."""
+        return len(self.first_columns) + len(self.cardinalities) + sum(self.vectors)
+
+    @property
+    def first_category(self) -> int:
+        """The column of the trees that has the codes of the first category."""
+        return len(self.first_columns)
+
+    @property
+    def arrays(self) -> int:
+        """Number of arrays."""
+        return bool(self.width) + bool(self.cardinalities) + len(self.vectors)
+
+
+@dataclass(frozen=True)
+class TreesSpec:
+    """The specification of a configuration of boosted trees."""
+
+    inputs: PackedInputs
+    units: int  # 1 for a number, else the number of classes
+    low: float | None  # the smallest prediction of a number
+    high: float | None
+    trees: int  # rounds of the whole run
+    epochs: int
+    leaves: int  # of a tree, at most
+    learning_rate: float
+    min_rows: int  # of a leaf
+    l2: float
+    row_share: float  # of the rows, drawn for each round
+    column_share: float  # of the columns, drawn for each tree
+    max_bins: int  # of a column
+    category_levels: int  # categories with more codes are read as numbers
+
+    @classmethod
+    def from_program(cls, program: ProgramSpec) -> TreesSpec:
+        """Read the specification of a program.
+
+        Raises:
+            ConfigError: a value is missing, unknown or out of range.
+        """
+        spec = cls.from_architecture(program.architecture)
+        if program.dtype_policy is not None or program.cut is not None:
+            raise ConfigError(
+                "boosted trees have no layers: neither a dtype policy nor a cut",
+                sqlstate="0A000",
+            )
+        _check_targets(program, spec.units)
+        return spec
+
+    @classmethod
+    def from_architecture(cls, architecture: Mapping[str, Any]) -> TreesSpec:
+        """Read an architecture, whatever it is compiled with."""
+        if architecture.get("class_name") != CLASS_NAME:
+            raise ConfigError(
+                f"the architecture is {architecture.get('class_name')!r}, expected {CLASS_NAME!r}"
+            )
+        unknown = sorted(set(architecture) - {"class_name", "config"})
+        if unknown:
+            raise ConfigError(f"an architecture of boosted trees has no {', '.join(unknown)}")
+        config = Fields("config", architecture.get("config"), cls.__dataclass_fields__)
+        spec = cls(
+            inputs=_read_inputs(config.values["inputs"]),
+            units=config.read_integer("units", 1, MAX_COLUMNS),
+            low=config.read_bound("low"),
+            high=config.read_bound("high"),
+            trees=config.read_integer("trees", 1, MAX_TREES),
+            epochs=config.read_integer("epochs", 1, MAX_TREES),
+            leaves=config.read_integer("leaves", 2, MAX_LEAVES),
+            learning_rate=config.read_number("learning_rate", 0.0, 10.0, above=True),
+            min_rows=config.read_integer("min_rows", 1, (1 << 31) - 1),
+            l2=config.read_number("l2", 0.0, 1e9),
+            row_share=config.read_number("row_share", 0.0, 1.0, above=True),
+            column_share=config.read_number("column_share", 0.0, 1.0, above=True),
+            max_bins=config.read_integer("max_bins", 2, 4095),
+            category_levels=config.read_integer("category_levels", 0, MAX_LEVELS),
+        )
+        spec._check_size()
+        return spec
+
+    def _check_size(self) -> None:
+        if not 1 <= self.inputs.columns <= MAX_COLUMNS:
+            raise ConfigError(
+                f"boosted trees read from 1 to {MAX_COLUMNS} columns, received "
+                f"{self.inputs.columns}",
+                sqlstate="54000",
+                hint="Texts and pictures are for networks.",
+            )
+        if self.tree_room * self.leaves > MAX_NODES:
+            raise ConfigError(
+                f"there are {count_nouns(self.tree_room, 'tree')}, each with "
+                f"{count_nouns(self.leaves, 'leaf')}: more than {MAX_NODES} leaves together",
+                sqlstate="54000",
+                hint="Fewer trees or fewer leaves take less room.",
+            )
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ConfigError(f"low is {self.low}, above high, which is {self.high}")
+
+    @property
+    def outputs(self) -> int:
+        """Trees of a round, and raw scores of a row."""
+        return self.units if self.units > 2 else 1
+
+    @property
+    def tree_room(self) -> int:
+        """Trees that a state has room for."""
+        return self.trees * self.outputs
+
+    @property
+    def rounds_per_epoch(self) -> int:
+        """Rounds that an epoch grows, as long as there is room."""
+        return math.ceil(self.trees / self.epochs)
+
+    @cached_property
+    def native_categories(self) -> tuple[int, ...]:
+        """Columns of the trees that are split by sets of codes."""
+        first = self.inputs.first_category
+        return tuple(
+            first + position
+            for position, count in enumerate(self.inputs.cardinalities)
+            if count - 1 <= self.category_levels
+        )
+
+    @property
+    def set_words(self) -> int:
+        """Words of 32 bits that a set of codes has room for."""
+        first = self.inputs.first_category
+        counts = [self.inputs.cardinalities[column - first] for column in self.native_categories]
+        return math.ceil(max(counts, default=0) / WORD_BITS)
+
+
+class Fields:
+    """The fields of a JSON object with exactly the expected keys.
+
+    Raises:
+        ConfigError: a key is missing or unknown.
+    """
+
+    def __init__(self, name: str, value: object, keys: Sequence[str] | Mapping[str, Any]) -> None:
+        if not isinstance(value, dict):
+            raise ConfigError(
+                f'"{name}" of boosted trees must be an object, received {value!r:.80}'
+            )
+        if set(value) != set(keys):
+            missing = ", ".join(sorted(set(keys) - set(value))) or "no key"
+            unknown = ", ".join(sorted(set(value) - set(keys))) or "no key"
+            raise ConfigError(
+                f'"{name}" of boosted trees lacks {missing}, and has {unknown} that is unknown'
+            )
+        self.values: dict[str, Any] = value
+        self._name = name
+
+    def read_integer(self, key: str, low: int, high: int) -> int:
+        """Return a whole number within bounds."""
+        value = self.values[key]
+        if type(value) is not int or not low <= value <= high:
+            raise ConfigError(
+                f'"{key}" of boosted trees must be a whole number from {low} to {high}, received '
+                f"{value!r:.80}"
+            )
+        return value
+
+    def read_number(self, key: str, low: float, high: float, *, above: bool = False) -> float:
+        """Return a number within bounds.
+
+        Args:
+            above: the lowest bound itself is not allowed.
+        """
+        value = self.values[key]
+        is_number = type(value) in (int, float) and math.isfinite(value)
+        if not is_number or not low <= value <= high or (above and value == low):
+            lowest = "above" if above else "from"
+            raise ConfigError(
+                f'"{key}" of boosted trees must be a number {lowest} {low:g} to {high:g}, received '
+                f"{value!r:.80}"
+            )
+        return float(value)
+
+    def read_bound(self, key: str) -> float | None:
+        """Return a finite number or None."""
+        if self.values[key] is None:
+            return None
+        return self.read_number(key, -1e300, 1e300)
+
+
+def _read_inputs(value: object) -> PackedInputs:
+    fields = Fields("inputs", value, INPUTS)
+    numbers = fields.read_integer("numbers", 0, MAX_COLUMNS)
+    indicators = fields.read_integer("indicators", 0, MAX_COLUMNS)
+    pairs = _read_list(fields.values, "missing")
+    width = numbers + indicators
+    missing = tuple(_read_pair(pair, numbers, width) for pair in pairs)
+    for position, kind in enumerate(("number", "indicator")):
+        if len({pair[position] for pair in missing}) != len(missing):
+            raise ConfigError(f'"missing" of boosted trees has one {kind} twice: {pairs!r}'[:300])
+    return PackedInputs(
+        numbers,
+        indicators,
+        missing,
+        _read_integers(fields.values, "cardinalities", 2, MAX_CODES),
+        _read_integers(fields.values, "vectors", 0, MAX_COLUMNS),
+    )
+
+
+def _read_pair(value: object, numbers: int, width: int) -> tuple[int, int]:
+    is_pair = isinstance(value, list) and len(value) == 2 and {*map(type, value)} == {int}
+    if is_pair and isinstance(value, list):
+        number, indicator = value
+        if 0 <= number < numbers <= indicator < width:
+            return number, indicator
+    raise ConfigError(
+        f'"missing" of boosted trees must pair a number below {numbers} with an indicator below '
+        f"{width}, received {value!r:.80}"
+    )
+
+
+def _read_list(values: Mapping[str, Any], key: str) -> list[Any]:
+    value = values[key]
+    if not isinstance(value, list) or len(value) > MAX_COLUMNS:
+        raise ConfigError(f'"{key}" of boosted trees must be a list, received {value!r:.80}')
+    return value
+
+
+def _read_integers(values: Mapping[str, Any], key: str, low: int, high: int) -> tuple[int, ...]:
+    entries = _read_list(values, key)
+    if not all(type(entry) is int and low <= entry <= high for entry in entries):
+        raise ConfigError(
+            f'"{key}" of boosted trees must be whole numbers from {low} to {high}, received '
+            f"{entries!r:.80}"
+        )
+    return tuple(entries)
+
+
+def _check_targets(program: ProgramSpec, units: int) -> None:
+    """Check that the loss and the dependent column fit the units."""
+    loss = program.compile.get("loss")
+    if loss not in LOSSES:
+        raise ConfigError(
+            f"boosted trees have no loss {loss!r}", hint=f"Expected one of {', '.join(LOSSES)}."
+        )
+    classes = [target.classes for target in program.targets]
+    expected_units = classes[0] or 1 if classes else 0
+    if len(classes) != 1 or expected_units != units or classes[0] == 1:
+        raise ConfigError(
+            f"the trees have {count_nouns(units, 'unit')}, but the dependent columns have these "
+            f"numbers of classes: {classes}",
+            sqlstate="42804",
+        )
+    if LOSSES[str(loss)] != (units > 1):
+        raise ConfigError(
+            f"the loss {loss!r} does not fit {count_nouns(units, 'unit')}", sqlstate="42804"
+        )

@@ -1,0 +1,58 @@
+"""From scores to outputs: numbers within their bounds, or probabilities of classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerebro_trainer.boosting.spec import TreesSpec
+from cerebro_trainer.data.arrays import Floats
+
+MAX_SCORE = 700.0
+"""Scores of classes beyond this are cut, because their exponential would be infinite."""
+
+
+def compute_outputs(spec: TreesSpec, scores: Floats) -> Floats:
+    """Return the outputs of rows, shape (rows, units)."""
+    if spec.units == 1:
+        low = -np.inf if spec.low is None else spec.low
+        high = np.inf if spec.high is None else spec.high
+        return np.clip(scores, low, high)
+    bounded = np.clip(scores, -MAX_SCORE, MAX_SCORE)
+    if spec.outputs == 1:
+        second = 1.0 / (1.0 + np.exp(-bounded))
+        return np.concatenate([1.0 - second, second], axis=1)
+    exponentials = np.exp(bounded - bounded.max(axis=1, keepdims=True))
+    result: Floats = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return result
+
+
+def average_slopes(spec: TreesSpec, begin: Floats, end: Floats, units: Floats) -> Floats:
+    """Return the mean slopes of an output by the scores, on the straight way between two scores.
+
+    The differences of the scores times these slopes add up to the difference of the outputs.
+
+    Args:
+        begin: scores of a baseline, shape (outputs,).
+        end: scores of rows, shape (rows, outputs).
+        units: 1 for the unit of each row, else 0, shape (rows, units).
+
+    Returns:
+        The slopes, shape (rows, outputs).
+    """
+    if spec.units == 1:
+        return np.ones_like(end)
+    points, weights = np.polynomial.legendre.leggauss(POINTS)
+    slopes = np.zeros_like(end)
+    for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+        outputs = compute_outputs(spec, begin + point * (end - begin))
+        chosen = (outputs * units).sum(axis=1, keepdims=True)
+        if spec.outputs == 1:
+            sign = units[:, 1:] - units[:, :1]
+            slopes += weight * sign * chosen * (1.0 - chosen)
+        else:
+            slopes += weight * chosen * (units - outputs)
+    return slopes
+
+
+POINTS = 32
+"""Points of a way at which slopes are computed."""

@@ -1,0 +1,255 @@
+"""Boosted trees as a learner: what any table grows to, whatever was kept, lost or restored."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import tree_tables
+from hypothesis import given
+from hypothesis import strategies as st
+from tree_tables import COLUMNS, make_buffer, make_grown, make_program, units_and_buffers
+
+from cerebro_trainer.boosting import library
+from cerebro_trainer.boosting.family import BoostedTrees
+from cerebro_trainer.boosting.growing import make_seed
+from cerebro_trainer.boosting.row_memory import RowMemory
+from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.errors import ConfigError, DamagedState, RequestError
+from cerebro_trainer.state import readers, serialization
+from cerebro_trainer.wire import streams
+from cerebro_trainer.wire.frames import Arrays
+
+grown = cache(make_grown)
+UNITS = pytest.mark.parametrize("units", (1, 2, 3))
+
+
+def is_equal(first: Arrays, second: Arrays) -> bool:
+    """Whether arrays have the same bits."""
+    return all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
+
+
+@UNITS
+def test_trees_learn(units: int) -> None:
+    learner, buffers = grown(units)
+    learner.write(learner.create_initial_state(0))
+    losses = tree_tables.grow(learner, buffers)
+    assert losses == sorted(losses, key=lambda loss: -(loss or 0)) and learner.step == 12
+    results = learner.compute_results(learner.evaluate(buffers[0]))
+    blank = learner.compute_results(BoostedTrees(make_program(units), 1).evaluate(buffers[0]))
+    assert float(str(results["loss"])) < 0.8 * float(str(blank["loss"]))
+
+
+@given(units_and_buffers(), st.integers(0, 3))
+def test_any_rows_grow_to_a_state_that_can_be_read(
+    drawn: tuple[int, list[Buffer]], visits: int
+) -> None:
+    """Few rows, one class, constant columns: the state is whole, predictions are finite, and a
+    learner that continues from the bytes has the bits of one that never stopped.
+    """
+    units, buffers = drawn
+    learner = BoostedTrees(make_program(units), 1)
+    for visit in range(3):
+        if visit == visits:
+            restored = BoostedTrees(make_program(units), 1)
+            restored.write([np.frombuffer(a.tobytes(), a.dtype).reshape(a.shape)
+                            for a in learner.read()])  # fmt: skip
+            assert is_equal(restored.read(), learner.read())
+            learner = restored
+        learner.collect("a", buffers)
+        learner.grow(["a"], 4, make_seed(visit))
+    whole = BoostedTrees(make_program(units), 1)
+    tree_tables.grow(whole, buffers, 0)
+    for visit in range(3):
+        whole.collect("a", buffers)
+        whole.grow(["a"], 4, make_seed(visit))
+    assert is_equal(whole.read(), learner.read())
+    for buffer in buffers:
+        (outputs,) = learner.predict(buffer.inputs)
+        assert outputs.shape == (buffer.rows, units) and np.isfinite(outputs).all()
+        assert learner.evaluate(buffer) == whole.evaluate(buffer)
+
+
+@UNITS
+def test_threads_do_not_matter(units: int) -> None:
+    other, _ = make_grown(units, threads=2)
+    learner, _ = make_grown(units)
+    assert is_equal(learner.read(), other.read())
+
+
+@UNITS
+def test_sums_of_buffers_are_those_of_their_rows(units: int) -> None:
+    """A score that is advanced epoch by epoch, and one that is computed at once, are equal."""
+    learner, buffers = make_grown(units)
+    advanced = [learner.evaluate(buffer) for buffer in buffers]
+    fresh = BoostedTrees(make_program(units), 1)
+    fresh.write(learner.read())
+    assert [fresh.evaluate(buffer) for buffer in buffers] == advanced
+    both = fresh.zero_sums()
+    for sums in advanced:
+        both = [
+            [a + b for a, b in zip(*pair, strict=True)] for pair in zip(both, sums, strict=True)
+        ]
+    outputs = np.concatenate([learner.predict(buffer.inputs)[0] for buffer in buffers])
+    target = np.concatenate([buffer.targets[0] for buffer in buffers])
+    results = learner.compute_results(both)
+    if units == 1:
+        loss = float(np.square(outputs.astype(np.float64) - target).mean())
+        metric = math.sqrt(loss)
+    else:
+        loss = float(-np.log((outputs * target).sum(axis=1)).mean())
+        metric = float((outputs.argmax(axis=1) == target.argmax(axis=1)).mean())
+    metrics: Any = results["metrics"]
+    # Outputs are single precision; sums are not.
+    assert results["loss"] == pytest.approx(loss, rel=1e-6)
+    assert metrics[0] == pytest.approx(metric, rel=1e-6)
+    assert learner.compute_results(learner.zero_sums()) == {"loss": None, "metrics": [None]}
+
+
+def test_configs_that_share_buffers_do_not_share_scores() -> None:
+    memory = RowMemory()
+    buffers = [make_buffer(200, seed=3), make_buffer(90, seed=4)]
+    learners = [
+        BoostedTrees(make_program(learning_rate=rate, category_levels=levels), 1, memory)
+        for rate, levels in ((0.1, 20), (0.3, 20), (0.3, 3))
+    ]
+    for epoch in range(3):
+        for learner in learners:
+            learner.collect("a", buffers)
+            learner.grow(["a"], 4, make_seed(epoch))
+    for learner in learners:
+        alone = BoostedTrees(
+            make_program(**{name: getattr(learner.spec, name)
+                            for name in ("learning_rate", "category_levels")}), 1,
+        )  # fmt: skip
+        for epoch in range(3):
+            alone.collect("a", buffers)
+            alone.grow(["a"], 4, make_seed(epoch))
+        assert is_equal(alone.read(), learner.read())
+        assert [alone.evaluate(each) for each in buffers] == [
+            learner.evaluate(each) for each in buffers
+        ]
+
+
+def test_a_cut_into_datasets_does_not_matter_but_their_order_does() -> None:
+    buffers = [make_buffer(200, seed=3), make_buffer(90, seed=4)]
+    states = []
+    for parts in ({"a": buffers}, {"a": buffers[:1], "b": buffers[1:]},
+                  {"a": buffers[1:], "b": buffers[:1]}):  # fmt: skip
+        learner = BoostedTrees(make_program(), 1)
+        for key, part in parts.items():
+            learner.collect(key, part)
+        learner.grow([*parts], 4, 5)
+        states.append(learner.read())
+    assert is_equal(states[0], states[1]) and not is_equal(states[0], states[2])
+    with pytest.raises(RequestError, match="dataset 'a' are not collected"):
+        learner.grow(["a"], 4, 5)
+
+
+def test_weights_of_rows_and_classes_count() -> None:
+    plain, weighted = make_buffer(300, 2, seed=5), make_buffer(300, 2, seed=5, weighted=True)
+    losses = []
+    for buffer, class_weight in ((plain, None), (weighted, None), (plain, np.array([1, 9], "f4"))):
+        learner = BoostedTrees(make_program(2), 1)
+        learner.collect("a", [buffer], class_weight)
+        losses.append(learner.grow(["a"], 4, 5))
+        (outputs,) = learner.predict(buffer.inputs)
+        if class_weight is not None:
+            assert outputs[:, 1].mean() > plain.targets[0][:, 1].mean() + 0.1
+    assert len(set(losses)) == 3
+
+
+def test_a_state_has_room_for_its_trees_only() -> None:
+    learner, buffers = make_grown()
+    assert learner.step == learner.spec.trees == 12
+    before = learner.read()
+    learner.collect("a", buffers)
+    loss = learner.grow(["a"], 4, 9)
+    assert loss is not None and is_equal(before, learner.read())
+
+
+def test_a_state_goes_through_bytes() -> None:
+    learner, buffers = make_grown(3)
+    header = serialization.build_header(learner.layout, serialization.Progress(learner.step, 3))
+    chunks = serialization.dump(learner.read(), learner.layout, header, 1000)
+    data = b"".join(b"".join(chunk) for chunk in chunks)
+    for read in (readers.read_state, readers.read_weights):
+        other = BoostedTrees(make_program(3), 1)
+        reader = streams.start_reader(read(other.layout, other.assign, lambda origin: None))
+        for begin in range(0, len(data), 777):
+            reader.send(memoryview(data[begin : begin + 777]))
+        streams.finish_reader(reader)
+        assert is_equal(other.read(), learner.read())
+        assert other.evaluate(buffers[0]) == learner.evaluate(buffers[0])
+
+
+def test_a_wiped_learner_has_nothing_left() -> None:
+    learner, buffers = make_grown()
+    learner.collect("a", buffers)
+    learner.wipe()
+    assert all(not array.any() for array in learner.read())
+    with pytest.raises(RequestError, match="not collected"):
+        learner.grow(["a"], 1, 1)
+
+
+def test_a_damaged_state_is_refused_when_it_is_used() -> None:
+    learner, buffers = make_grown()
+    values = [array.copy() for array in learner.read()]
+    values[9][0, 0] = np.nan
+    learner.write(values)
+    for use in (
+        learner.read,
+        lambda: learner.evaluate(buffers[0]),
+        lambda: learner.predict(buffers[0].inputs),
+        lambda: learner.attribute(buffers[0].inputs, COLUMNS, []),
+    ):
+        with pytest.raises(DamagedState, match="leaf is not finite"):
+            use()
+
+
+@UNITS
+def test_contributions_add_up_to_what_the_output_gains(units: int) -> None:
+    learner, buffers = grown(units)
+    inputs = [array[:40] for array in buffers[0].inputs]
+    (outputs,) = learner.predict(inputs)
+    attributions = learner.attribute(inputs, COLUMNS, [COLUMNS[-1]])
+    assert attributions.values.shape == (40, len(COLUMNS)) and attributions.patches.shape == (40, 1)
+    assert np.abs(attributions.gap).max() < 1e-6
+    gain = outputs.max(axis=1) - attributions.values.sum(axis=1)
+    chosen = outputs.argmax(axis=1)
+    for unit in range(units):  # what is left is the output at the mean score, one for each unit
+        assert np.ptp(gain[chosen == unit]) < 1e-6 if (chosen == unit).any() else True
+    assert not attributions.values[:, [2, 7]].any() and attributions.values[:, [0, 4]].all()
+
+
+def test_too_many_rows_are_not_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, buffers = make_grown()
+    monkeypatch.setattr("cerebro_trainer.boosting.contributions.MAX_WORK", 1000)
+    with pytest.raises(ConfigError, match="too long to explain by 12 trees") as caught:
+        learner.attribute(buffers[0].inputs, COLUMNS, [])
+    assert caught.value.sqlstate == "54000"
+
+
+def test_without_lightgbm_trees_predict_but_do_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, buffers = make_grown()
+    (expected,) = learner.predict(buffers[0].inputs)
+    monkeypatch.setattr(library, "_import", lambda: None)
+    other = BoostedTrees(make_program(), 1)
+    other.write(learner.read())
+    monkeypatch.setattr("cerebro_trainer.boosting.family.MIN_STEPS_TO_LOAD", 0)
+    assert is_equal(other.predict(buffers[0].inputs), [expected])
+    other.collect("a", [make_buffer(50)])
+    fresh = BoostedTrees(make_program(), 1)
+    fresh.collect("a", buffers)
+    with pytest.raises(ConfigError, match="LightGBM") as caught:
+        fresh.grow(["a"], 1, 1)
+    assert caught.value.sqlstate == "0A000" and "pip install" in str(caught.value.hint)
+
+
+def test_predictions_of_numbers_have_bounds() -> None:
+    learner, buffers = make_grown(low=-0.25, high=0.5)
+    (outputs,) = learner.predict(buffers[0].inputs)
+    assert outputs.min() == np.float32(-0.25) and outputs.max() == np.float32(0.5)
