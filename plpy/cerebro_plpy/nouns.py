@@ -6,7 +6,7 @@ The trainer and the client have this module by links, so it imports nothing of a
 from __future__ import annotations
 
 HISSES = ("s", "x", "z", "ch", "sh")
-IRREGULAR_NOUNS = {"epoch": "epochs", "index": "indices"}
+IRREGULAR_NOUNS = {"epoch": "epochs", "index": "indices", "leaf": "leaves"}
 PLURAL_VERBS = {"is": "are", "was": "were", "has": "have", "does": "do", "goes": "go"}
 
 

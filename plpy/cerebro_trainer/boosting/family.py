@@ -37,8 +37,8 @@ OPTIMIZER = "boosting"
 """The class of the optimizer in a state, which has no other name."""
 BLOCK_ROWS = 1 << 16
 """Rows whose columns are in memory at once during a prediction."""
-MIN_STEPS_TO_LOAD = 1 << 19
-"""Pairs of a row and a tree from which on LightGBM is worth writing its text."""
+MIN_STEPS_TO_LOAD = 1 << 18
+"""Pairs of a row and a tree after which the text for LightGBM has been worth its time."""
 
 
 class CollectedRows(NamedTuple):
@@ -66,6 +66,7 @@ class BoostedTrees(Learner):
         self._reader = ColumnReader(self.spec)
         self._collected: dict[str, CollectedRows] = {}
         self._loaded: LoadedModel | None = None
+        self._steps = 0  # pairs of a row and a tree that numpy has scored
         self._arrays = self.create_initial_state(0)
         self._forest: Forest | None = None
         self.layout = self._make_layout(program)
@@ -106,6 +107,7 @@ class BoostedTrees(Learner):
     def assign(self, position: int, value: Array) -> None:
         self._arrays[position] = value
         self._forest = None
+        self._steps = 0
 
     def create_initial_state(self, seed: int) -> list[Array]:
         return Forest.create_empty(self.spec).to_arrays()
@@ -238,9 +240,9 @@ class BoostedTrees(Learner):
     def _score_matrix(self, matrix: Float32Array, rows: int) -> Floats:
         """Return the scores of rows, computed by whatever is faster; both have the same bits."""
         forest = self.forest
-        is_loaded = self._loaded is not None and self._loaded.forest is forest
-        is_worth_it = rows * forest.size >= MIN_STEPS_TO_LOAD
-        if len(matrix) > 1 and library.is_installed() and (is_loaded or is_worth_it):
+        self._steps += rows * forest.size
+        is_worth_it = rows > 1 and self._steps >= MIN_STEPS_TO_LOAD
+        if is_worth_it and library.is_installed():
             return self._load().score(matrix)
         return score_rows(forest, matrix)
 

@@ -142,9 +142,10 @@ def compute_log_losses(outputs: Floats, target: Floats) -> Floats:
 def _find_metric(name: object, has_classes: bool) -> Metric:
     metric = METRICS.get(name) if isinstance(name, str) else None
     if metric is None or metric.is_for_classes != has_classes:
+        task = "classes" if has_classes else "numbers"
         names = [key for key, value in METRICS.items() if value.is_for_classes == has_classes]
         raise ConfigError(
-            f"boosted trees have no metric {name!r} for {'classes' if has_classes else 'numbers'}",
+            f"boosted trees have no metric {name!r:.80} for {task}",
             sqlstate="0A000",
             hint=f"Expected one of {', '.join(names)}.",
         )

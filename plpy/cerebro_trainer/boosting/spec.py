@@ -112,12 +112,11 @@ class TreesSpec:
     def from_architecture(cls, architecture: Mapping[str, Any]) -> TreesSpec:
         """Read an architecture, whatever it is compiled with."""
         if architecture.get("class_name") != CLASS_NAME:
-            raise ConfigError(
-                f"the architecture is {architecture.get('class_name')!r}, expected {CLASS_NAME!r}"
-            )
+            class_name = repr(architecture.get("class_name"))
+            raise ConfigError(f"the architecture is {class_name:.80}, expected {CLASS_NAME!r}")
         unknown = sorted(set(architecture) - {"class_name", "config"})
         if unknown:
-            raise ConfigError(f"an architecture of boosted trees has no {', '.join(unknown)}")
+            raise ConfigError(f"an architecture of boosted trees has no {', '.join(unknown):.80}")
         config = Fields("config", architecture.get("config"), cls.__dataclass_fields__)
         spec = cls(
             inputs=_read_inputs(config.values["inputs"]),
@@ -205,7 +204,8 @@ class Fields:
             missing = ", ".join(sorted(set(keys) - set(value))) or "no key"
             unknown = ", ".join(sorted(set(value) - set(keys))) or "no key"
             raise ConfigError(
-                f'"{name}" of boosted trees lacks {missing}, and has {unknown} that is unknown'
+                f'"{name}" of boosted trees lacks {missing:.150}, and has {unknown:.150} that is '
+                "unknown"
             )
         self.values: dict[str, Any] = value
         self._name = name
@@ -294,9 +294,9 @@ def _read_integers(values: Mapping[str, Any], key: str, low: int, high: int) -> 
 def _check_targets(program: ProgramSpec, units: int) -> None:
     """Check that the loss and the dependent column fit the units."""
     loss = program.compile.get("loss")
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise ConfigError(
-            f"boosted trees have no loss {loss!r}", hint=f"Expected one of {', '.join(LOSSES)}."
+            f"boosted trees have no loss {loss!r:.80}", hint=f"Expected one of {', '.join(LOSSES)}."
         )
     classes = [target.classes for target in program.targets]
     expected_units = classes[0] or 1 if classes else 0
@@ -306,7 +306,7 @@ def _check_targets(program: ProgramSpec, units: int) -> None:
             f"numbers of classes: {classes}",
             sqlstate="42804",
         )
-    if LOSSES[str(loss)] != (units > 1):
+    if LOSSES[loss] != (units > 1):
         raise ConfigError(
             f"the loss {loss!r} does not fit {count_nouns(units, 'unit')}", sqlstate="42804"
         )

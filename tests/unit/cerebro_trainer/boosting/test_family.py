@@ -75,8 +75,8 @@ def test_any_rows_grow_to_a_state_that_can_be_read(
 
 @UNITS
 def test_threads_do_not_matter(units: int) -> None:
-    other, _ = make_grown(units, threads=2)
-    learner, _ = make_grown(units)
+    other, _ = make_grown(units, 100, threads=2)
+    learner, _ = make_grown(units, 100)
     assert is_equal(learner.read(), other.read())
 
 

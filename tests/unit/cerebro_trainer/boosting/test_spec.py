@@ -1,0 +1,182 @@
+"""The config of boosted trees: closed and bounded; and the columns that trees see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hostile
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tree_tables import CONFIG, INPUTS, make_architecture, make_buffer, make_program
+
+from cerebro_trainer.boosting.columns import ColumnReader
+from cerebro_trainer.boosting.results import Results
+from cerebro_trainer.boosting.spec import PackedInputs, TreesSpec
+from cerebro_trainer.errors import ConfigError
+from cerebro_trainer.models.program_spec import ProgramSpec, Target
+
+
+def read(architecture: Any) -> TreesSpec:
+    return TreesSpec.from_architecture(architecture)
+
+
+@given(hostile.changed(make_architecture()))
+def test_any_other_config_is_read_or_refused(architecture: Any) -> None:
+    """An error of a config, never another one, whatever a stranger writes."""
+    if not isinstance(architecture, dict):
+        return
+    try:
+        spec = read(architecture)
+    except ConfigError as error:
+        assert error.sqlstate in ("22023", "54000") and len(error.message) < 400
+    else:
+        assert spec.tree_room * spec.leaves <= 1 << 25 and spec.inputs.columns < 1 << 16
+
+
+WRONG: dict[str, Any] = {
+    "units": (0, 1.0, True, None, 1 << 16),
+    "low": ("1", float("nan"), float("inf"), True),
+    "trees": (0, 100_001, "1"),
+    "epochs": (0,),
+    "leaves": (1, 1025),
+    "learning_rate": (0, -0.1, 11.0, float("nan"), True),
+    "min_rows": (0, 1 << 31),
+    "l2": (-1, float("inf")),
+    "row_share": (0, 1.01),
+    "column_share": (0, 1.01),
+    "max_bins": (1, 4096),
+    "category_levels": (-1, 4097),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_every_value_has_bounds(name: str) -> None:
+    for value in WRONG[name]:
+        with pytest.raises(ConfigError, match=f'"{name}" of boosted trees must be'):
+            read(make_architecture(**{name: value}))
+
+
+def test_keys_are_closed() -> None:
+    with pytest.raises(ConfigError, match="lacks no key, and has colour that is unknown"):
+        read(make_architecture(colour=1))
+    without = {name: value for name, value in CONFIG.items() if name != "l2"}
+    with pytest.raises(ConfigError, match="lacks l2, and has no key"):
+        read({"class_name": "BoostedTrees", "config": without})
+    with pytest.raises(ConfigError, match="'Sequential', expected 'BoostedTrees'"):
+        read({"class_name": "Sequential", "config": CONFIG})
+    with pytest.raises(ConfigError, match="has no module"):
+        read({**make_architecture(), "module": "keras"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"missing": [[3, 3]]}, "must pair a number below 3"),
+        ({"missing": [[0, 2]]}, "must pair a number below 3"),
+        ({"missing": [[0, 5]]}, "indicator below 5"),
+        ({"missing": [[0, 3], [0, 4]]}, "has one number twice"),
+        ({"missing": [[0, 3], [1, 3]]}, "has one indicator twice"),
+        ({"missing": [[0]]}, "must pair"),
+        ({"cardinalities": [1]}, '"cardinalities" of boosted trees must be'),
+        ({"vectors": [-1]}, '"vectors" of boosted trees must be'),
+        ({"vectors": None}, '"vectors" of boosted trees must be a list'),
+    ],
+)
+def test_inputs_fit_each_other(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(make_architecture(inputs={**INPUTS, **changes}))
+
+
+def test_sizes_are_bounded() -> None:
+    nothing = {"numbers": 0, "indicators": 0, "missing": [], "cardinalities": [], "vectors": [0]}
+    with pytest.raises(ConfigError, match="from 1 to 65535 columns, received 0"):
+        read(make_architecture(inputs=nothing))
+    with pytest.raises(ConfigError, match="100000 trees, each with 1000 leaves"):
+        read(make_architecture(trees=100_000, leaves=1000))
+    with pytest.raises(ConfigError, match="low is 1"):
+        read(make_architecture(low=1, high=0))
+
+
+@pytest.mark.parametrize(
+    ("units", "classes", "loss", "message"),
+    [
+        (1, 0, "categorical_crossentropy", "does not fit 1 unit"),
+        (2, 2, "mean_squared_error", "does not fit 2 units"),
+        (2, 3, "categorical_crossentropy", r"2 units, but .* classes: \[3\]"),
+        (1, 1, "mean_squared_error", r"classes: \[1\]"),
+        (1, 0, "poisson", "no loss 'poisson'"),
+    ],
+)
+def test_loss_and_target_fit_the_units(units: int, classes: int, loss: str, message: str) -> None:
+    program = ProgramSpec(make_architecture(units=units), {"loss": loss}, (Target(classes),))
+    with pytest.raises(ConfigError, match=message):
+        TreesSpec.from_program(program)
+
+
+def test_metrics_are_those_of_the_task() -> None:
+    with pytest.raises(ConfigError, match="no metric 'accuracy' for numbers"):
+        Results(["accuracy"], has_classes=False)
+    with pytest.raises(ConfigError, match="no metric 'auc' for classes"):
+        Results(["auc"], has_classes=True)
+
+
+def test_rounds_are_divided_among_epochs() -> None:
+    spec = read(make_architecture(trees=10, epochs=4, units=3))
+    assert (spec.rounds_per_epoch, spec.outputs, spec.tree_room) == (3, 3, 30)
+    assert read(make_architecture(units=2)).outputs == 1
+
+
+def test_categories_with_many_levels_are_numbers() -> None:
+    assert read(make_architecture(category_levels=4)).native_categories == ()
+    assert read(make_architecture(category_levels=5)).native_categories == (4,)
+    spec = read(make_architecture(category_levels=39))
+    assert spec.native_categories == (4, 5) and spec.set_words == 2
+
+
+def test_columns_are_those_of_the_table() -> None:
+    """NaN is back, indicators of it are gone, others stay; what trees do not read is skipped."""
+    spec = TreesSpec.from_program(make_program())
+    buffer = make_buffer(200, seed=3)
+    matrix = ColumnReader(spec).read(buffer.inputs)
+    first, codes, vector, _ = buffer.inputs
+    assert np.isnan(matrix[:, 0]).tolist() == (first[:, 3] == 1).tolist()
+    assert np.nan_to_num(matrix[:, 0]).tolist() == first[:, 0].tolist()
+    assert matrix[:, 1:4].tolist() == first[:, [1, 2, 4]].tolist()
+    assert np.isnan(matrix[:, 4:6]).tolist() == (codes == 0).tolist()
+    assert np.nan_to_num(matrix[:, 4:6]).tolist() == codes.tolist()
+    assert matrix[:, 6:].tolist() == vector.tolist()
+
+
+@pytest.mark.parametrize(
+    ("position", "array", "message"),
+    [
+        (0, np.zeros((2, 4)), "input of numbers of the trees has 5 columns, .* have 4"),
+        (1, np.zeros((2, 3)), "input of categories of the trees has 2 columns, .* have 3"),
+        (2, np.zeros((2, 1)), "wide input 1 of the trees has 2 columns, .* have 1"),
+        (1, np.full((2, 2), 6), "category 1 has codes from 0 to 5, received 6"),
+        (1, np.full((2, 2), 0.5), "received 0.5"),
+        (1, np.full((2, 2), np.nan), "received nan"),
+    ],
+)
+def test_other_inputs_are_refused(position: int, array: Any, message: str) -> None:
+    inputs = [*make_buffer(2).inputs]
+    inputs[position] = array.astype(np.float32)
+    reader = ColumnReader(TreesSpec.from_program(make_program()))
+    with pytest.raises(ConfigError, match=message):
+        reader.read(inputs)
+    with pytest.raises(ConfigError, match="4 inputs, but there are 3"):
+        reader.read(inputs[:3])
+
+
+@given(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.lists(st.integers(0, 2), max_size=3))
+def test_counts_of_inputs_agree(
+    numbers: int, indicators: int, has_codes: bool, vectors: list[int]
+) -> None:
+    pairs = tuple((number, numbers + number) for number in range(min(numbers, indicators)))
+    inputs = PackedInputs(numbers, indicators, pairs, (3,) if has_codes else (), tuple(vectors))
+    first = numbers + indicators - len(pairs)
+    assert inputs.columns == first + has_codes + sum(vectors)
+    assert inputs.arrays == (inputs.width > 0) + has_codes + len(vectors)
+    assert inputs.first_category == first
