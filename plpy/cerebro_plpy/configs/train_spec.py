@@ -156,6 +156,7 @@ class TrainSpec:
     """The version for which the held-out rows were packed a second time, if it is usable."""
     final_metric: FinalMetric | None = None  # `metric`, if trainers do not compute it
     query: QueryRecord | None = None  # in place of a table
+    may_return: bool = False  # the run may end before its budget is over
 
     @property
     def target_scale(self) -> JsonObject | None:
@@ -169,6 +170,8 @@ class TrainSpec:
         for name in ("final_metric", "query"):
             if values[name] is None:
                 del values[name]  # as in logs of versions that did not have it
+        if not self.may_return:
+            del values["may_return"]
         if self.query is not None:
             values["query"] = self.query._asdict()
         for record, names in STORED_NAMES.items():

@@ -88,6 +88,10 @@ class CallStatus:
         """Leave out time that the budget does not count, as in the queue."""
         self._start += seconds
 
+    def describe_time(self) -> str:
+        """Return the time that the call has taken, such as `12 s of 300 s`."""
+        return self._describe_time(self._clock())
+
     def report_if_due(self) -> None:
         """Report the status if the last line was long enough ago."""
         if self._began is None:
@@ -102,9 +106,11 @@ class CallStatus:
         if now - self._began >= LONG_SECONDS:
             pause = LONG_LINE_SECONDS
         self._next_line = now + pause
-        elapsed = max(0.0, now - self._start)
         activities = filter(None, (self.phase, self.describe_work()))
-        time_text = f"{elapsed:.0f} s"
+        self._notify(f"{self._describe_time(now)}: {', '.join(activities)}")
+
+    def _describe_time(self, now: float) -> str:
+        elapsed = max(0.0, now - self._start)
         if self._budget < math.inf:
-            time_text = f"{time_text} of {self._budget:.0f} s"
-        self._notify(f"{time_text}: {', '.join(activities)}")
+            return f"{elapsed:.0f} s of {self._budget:.0f} s"
+        return f"{elapsed:.0f} s"

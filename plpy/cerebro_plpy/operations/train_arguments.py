@@ -10,7 +10,7 @@ from cerebro_plpy import limits
 from cerebro_plpy.configs.json_arguments import read_lists
 from cerebro_plpy.configs.params import frameworks
 from cerebro_plpy.configs.params.keras_names import guess_match
-from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
+from cerebro_plpy.configs.search_space.search_arguments import AUTO, read_search_rule
 from cerebro_plpy.configs.search_space.search_rules import PBT, SearchRule
 from cerebro_plpy.configs.templates.candidates import check_space
 from cerebro_plpy.configs.templates.networks.custom import wrap_network
@@ -243,6 +243,12 @@ def parse_object(module: str, name: str, text: str | None) -> dict[str, Any]:
             hint=f"For example {name} => '{{}}'.",
         )
     return value
+
+
+def may_return(arguments: TrainArguments) -> bool:
+    """Return whether a run may end before its budget: the call leaves its effort open."""
+    is_open = not (arguments.configs or arguments.epochs or arguments.group_by)
+    return is_open and arguments.search in (None, AUTO)
 
 
 def resolve_metric(module: str, task: str, name: str | None) -> str:

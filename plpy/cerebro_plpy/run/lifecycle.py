@@ -137,7 +137,8 @@ def finish_training(
         log.end()
     check_segments(context, log, request)
     if loop.stopped and not request.is_quiet:
-        db.info(messages.describe_stopped(loop.stopped, loop.evaluations, request))
+        limit = loop.limit
+        db.info(messages.describe_stopped(limit, loop.stopped, loop.evaluations, request))
     # Other runs may have to be resumed from any state until then. In the caller's own session, the
     # transaction still holds the states.
     if is_complete and not context.is_local:
@@ -368,6 +369,7 @@ def make_run_context(db: Database, context: CallContext, request: FitRequest) ->
         notify=db.notice,
         enter_phase=db.status.enter,
         exclude_wait=db.status.exclude,
+        describe_time=db.status.describe_time,
         reopen=context.reopen,
         report_decisions=lambda rows, _: db.info(messages.describe_decisions(rows)),
     )

@@ -43,6 +43,12 @@ TRAINING_EVALUATION_INTERVAL = 4
 
 They are four times as many as the validation rows, and their metrics decide nothing.
 """
+SUFFICIENT_SECONDS = 25.0
+"""Time in which networks on few rows are trained as well as their rows allow, on an idle machine.
+
+More configurations on few rows only choose by chance.
+"""
+FEW_ROWS = 500
 MIN_SAMPLE_ROWS = 1000
 """Least training rows of a sample, however short the time is."""
 CONFIG_SURPLUS = 2
@@ -115,6 +121,19 @@ class Pace(NamedTuple):
 
 
 DEFAULT_PACE = Pace()
+
+
+def limit_seconds(load: Workload, seconds: float) -> float:
+    """Return the part of the seconds that configurations and epochs are chosen for.
+
+    It grows with the rows, from what is enough for few of them.
+
+    >>> loads = [Workload(rows, 100, 100_000, 2, 2) for rows in (100, 500, 1000, 10_000)]
+    >>> [limit_seconds(load, 280.0) for load in loads]
+    [25.0, 25.0, 50.0, 280.0]
+    """
+    sufficient = SUFFICIENT_SECONDS * max(1.0, load.training_rows / FEW_ROWS) / load.share
+    return min(seconds, sufficient)
 
 
 def choose_frequency(epochs: int) -> int:
@@ -204,7 +223,7 @@ def estimate_effort(
         configs: number of configurations, if the caller has chosen it.
 
     >>> estimate_effort(Workload(800, 200, 100_000, 2, 2), 240.0)
-    Effort(epochs=256, configs=17, seconds=236.8)
+    Effort(epochs=64, configs=17, seconds=40.0)
 
     If a worker gets only a part of a core, few epochs that are completed are better than many that
     are not:
@@ -214,6 +233,8 @@ def estimate_effort(
     [64, 64, 59]
     """
     concurrent = max(1, min(load.workers, load.segments))
+    if not (epochs or configs):
+        seconds = limit_seconds(load, seconds)
     time = seconds * concurrent
     max_configs = choose_config_count(load.training_rows)
     if not epochs:

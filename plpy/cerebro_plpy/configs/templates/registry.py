@@ -45,6 +45,9 @@ The others take many times as long for an epoch, or reached lower scores in the 
 processor. They are for users with more time, or with a GPU.
 """
 
+BASELINES: tuple[Template, ...] = (LINEAR,)
+"""Templates that a run begins with, because they have a useful model within seconds."""
+
 
 def choose_templates(table: Table) -> tuple[Template, ...]:
     """Return the templates that are tried on a table by default.
@@ -54,6 +57,15 @@ def choose_templates(table: Table) -> tuple[Template, ...]:
     if encoders.has_only_texts(table):
         return (TEXT, LINEAR)
     return select_suitable(DEFAULT_TEMPLATES, table)
+
+
+def put_baselines_first(templates: Sequence[Template]) -> tuple[Template, ...]:
+    """Return templates with those first that have a useful model within seconds.
+
+    >>> [template.name for template in put_baselines_first((REALMLP, SIMPLE, LINEAR))]
+    ['linear', 'realmlp', 'realmlp_simple']
+    """
+    return tuple(sorted(templates, key=lambda template: template not in BASELINES))
 
 
 def select_suitable(templates: Sequence[Template], table: Table) -> tuple[Template, ...]:

@@ -34,7 +34,7 @@ SELECT c.mst_key, coalesce(max(m.epoch), 0)
 FROM cerebro.config_log c LEFT JOIN cerebro.metric m ON m.run_id = c.run_id AND m.mst_key = c.mst_key
 LEFT JOIN (SELECT DISTINCT ON (l.mst_key) l.mst_key, l.action FROM cerebro.decision_log l WHERE l.run_id = %s::bigint
            ORDER BY l.mst_key, l.decision_no DESC) d ON d.mst_key = c.mst_key
-WHERE c.run_id = %s::bigint AND c.status = 'stopped' AND (c.reason = %s::text OR d.action IN ('hold', 'stop')) GROUP BY c.mst_key
+WHERE c.run_id = %s::bigint AND c.status = 'stopped' AND (c.reason = %s::text OR pg_catalog.strpos(c.reason, %s::text) = 1 OR d.action IN ('hold', 'stop')) GROUP BY c.mst_key
 
 -- name: recorded_limits
 -- How far it was decided that each configuration trains; nothing of a run of which nothing was decided. In a search those

@@ -71,6 +71,7 @@ from cerebro_plpy.operations.train_arguments import (
     FINAL_METRICS,
     MODULE,
     TrainArguments,
+    may_return,
     read_arguments,
     resolve_metric,
 )
@@ -371,4 +372,5 @@ def make_train_spec(
         compared=data.compared,
         final_metric=make_final_metric(metric),
         query=query and QueryRecord(query.text, query.path, query.objects),
+        may_return=may_return(request.arguments),
     )

@@ -321,7 +321,8 @@ def _add_groups(request: TrainRequest, reader: Reader, table: RawTable) -> RawTa
 def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, ...]:
     """Return the templates to try on a table, in their order.
 
-    Without `models`, a short budget begins with those that compile in the least time.
+    Without `models`, a baseline comes first, so that there is a model soon. A short budget goes on
+    with those that compile in the least time.
 
     Raises:
         InvalidParameter: a template that the call names does not fit the table.
@@ -331,8 +332,8 @@ def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, 
     if not request.arguments.models:
         templates = registry.choose_templates(inputs)
         if request.parsed.budget <= SHORT_BUDGET:
-            return templates[::-1]
-        return templates
+            templates = templates[::-1]
+        return registry.put_baselines_first(templates)
     suitable = registry.select_suitable(request.parsed.templates, inputs)
     for template in request.parsed.templates:
         if template not in suitable:

@@ -34,6 +34,7 @@ from cerebro_plpy.run.loop.step import Step
 from cerebro_plpy.run.loop.worker_scaling import WorkerScaling
 from cerebro_plpy.run.request.run_request import Evaluation, FitRequest
 from cerebro_plpy.run.state.config_state import ConfigHistory
+from cerebro_plpy.run.state.limits import TIME_OVER
 from cerebro_plpy.run.state.restore import restore_run
 from cerebro_plpy.run.state.runtime_stats import RuntimeStats
 from cerebro_plpy.run.workers import events
@@ -121,6 +122,14 @@ class EpochLoop:
     def remaining(self) -> float:
         """Return the seconds until the budget is over; infinite without one."""
         return self._run.state.limits.remaining
+
+    @property
+    def limit(self) -> str:
+        """Return the limit that ended configurations before their last epoch."""
+        limits = self._run.state.limits
+        if limits.has_budget or self._run.request.replay.endings:
+            return limits.end_reason
+        return TIME_OVER
 
     def describe_work(self) -> str:
         """Return how many configurations are done, and the best one so far."""

@@ -149,13 +149,15 @@ def describe_best(evaluations: Sequence[Evaluation], request: FitRequest) -> lis
 
 
 def describe_stopped(
-    stopped: Collection[int], evaluations: Sequence[Evaluation], request: FitRequest
+    limit: str, stopped: Collection[int], evaluations: Sequence[Evaluation], request: FitRequest
 ) -> str:
-    """Return the message at the end of a run whose time was over before all was trained."""
-    has_budget = request.deadline or request.cost_limits or request.replay.endings
-    limit = "the budget" if has_budget else "max_runtime"
+    """Return the message at the end of a run that ended before all was trained.
+
+    Args:
+        limit: the limit that ended it.
+    """
     total = count_nouns(len(request.configs), "configuration")
-    text = f"{limit} was over: {len(stopped)} of {total} ended early"
+    text = f"{limit}: {len(stopped)} of {total} ended early"
     return "\n".join([text, *describe_best(evaluations, request)])
 
 

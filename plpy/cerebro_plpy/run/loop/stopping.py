@@ -117,6 +117,7 @@ def keep_to_budget(run: Run, *, has_state: bool) -> Iterator[Step]:
         exceeded = cost_limits.find_exceeded(run.context.read_usage())
         if exceeded:
             yield Step(changes=[partial(state.limits.exceed, exceeded)])
+    yield return_early(run)
     if state.limits.is_ending:
         yield close_search(run)
     if not (state.limits.has_budget or run.request.replay.endings):
@@ -135,11 +136,30 @@ def keep_to_budget(run: Run, *, has_state: bool) -> Iterator[Step]:
         and count_remaining_visits(state.plan, shorter)
         != count_remaining_visits(state.plan, state.progress[key])
     ]
-    step = log_ends(run, limited, BUDGET_OVER)
+    step = log_ends(run, limited, state.limits.end_reason)
     progress_changes = [
         partial(state.set_progress, key, shorter) for key, shorter in shortened.items()
     ]
     yield step._replace(changes=[*step.changes, *progress_changes])
+
+
+def return_early(run: Run) -> Step:
+    """Return the step that ends the run if nothing better is expected in the rest of its budget."""
+    limits = run.state.limits
+    if limits.is_ending:
+        return Step()
+    train = run.request.spec.train
+    if train is None:
+        return Step()
+    baselines = {template: key for key, template in sorted(train.templates.items(), reverse=True)}
+    progress = run.state.progress
+    are_done = all(key not in progress or progress[key].finished for key in baselines.values())
+    watch = limits.return_watch
+    reason = watch.find_reason(time.monotonic(), are_baselines_done=are_done)
+    if reason is None:
+        return Step()
+    text = f"stopped after {run.context.describe_time()}: {reason}"
+    return Step(changes=[partial(watch.end, reason)], notes=[partial(run.context.notify, text)])
 
 
 def shorten(
@@ -196,7 +216,7 @@ def close(run: Run) -> Iterator[Step]:
         state.undecided & state.progress.keys() - state.stopped - state.stopped_early.keys()
     )
     limited = [state.progress[key] for key in undecided if not state.configs[key].is_completed]
-    reason = TIME_OVER if state.limits.is_time_over else BUDGET_OVER
+    reason = TIME_OVER if state.limits.is_time_over else state.limits.end_reason
     yield log_ends(run, limited, reason)
     untrained = state.untrained_requests
     if untrained:

@@ -25,7 +25,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import dataclass
-from cerebro_plpy.run.request.run_request import BUDGET_OVER, CloneStart, Ending
+from cerebro_plpy.run.request.run_request import BUDGET_OVER, RETURNED, CloneStart, Ending
 from cerebro_plpy.scheduling.planning.run_plan import AVERAGE, AVERAGES, LATE
 from cerebro_plpy.scheduling.schedule.schedule import AVERAGING
 
@@ -165,7 +165,7 @@ def read_run_record(control: Session, module: str, run_id: int | None) -> RunRec
     configs = [RecordedConfig(*row) for row in control.run(sql("run.recorded_configs"), (run_id,))]
     patience, evaluate_epochs = _read_patience(control, module, run_id)
     evaluated_epochs: dict[int, int] = dict(
-        control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER))
+        control.run(sql("run.recorded_endings"), (run_id, run_id, BUDGET_OVER, RETURNED))
     )
     return RunRecord(
         run_id=run_id,

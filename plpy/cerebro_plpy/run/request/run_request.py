@@ -24,6 +24,8 @@ from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
 
 BUDGET_OVER = "the budget was over"
 """The reason in the log for configurations that the budget ended and visits that it cancelled."""
+RETURNED = "the run ended before its budget"
+"""The beginning of the reason in the log for configurations that an early return ended."""
 
 
 @dataclass(frozen=True)

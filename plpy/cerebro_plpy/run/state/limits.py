@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import time
 
-from cerebro_plpy.run.request.run_request import Deadline, FitRequest
+from cerebro_plpy.run.request.run_request import BUDGET_OVER, RETURNED, Deadline, FitRequest
+from cerebro_plpy.run.state.return_watch import ReturnWatch, make_return_rule
 from cerebro_plpy.scheduling.quota.cost_limits import ExceededLimit
 
 TIME_OVER = "max_runtime was over"
@@ -31,6 +32,7 @@ class Limits:
         self.exceeded: ExceededLimit | None = None  # the cost limit; once exceeded, it stays so
         self.is_cancelled = False
         self.is_time_over = False  # max_runtime has passed, and the last visits are running
+        self.return_watch = ReturnWatch(make_return_rule(request), self.began)
 
     @property
     def next_moment(self) -> float:
@@ -38,13 +40,22 @@ class Limits:
         if self.is_cancelled:
             return math.inf
         now = time.monotonic()
-        moments = sorted((self.last_visit, self.cancel, self.over))
+        moments = sorted((self.last_visit, self.cancel, self.over, self.return_watch.next_moment))
         return next((moment for moment in moments if moment > now), now)
 
     @property
     def is_ending(self) -> bool:
         """Return True if the budget allows no further visit to train."""
-        return self.exceeded is not None or time.monotonic() >= self.last_visit
+        if self.exceeded is not None or self.return_watch.reason is not None:
+            return True
+        return time.monotonic() >= self.last_visit
+
+    @property
+    def end_reason(self) -> str:
+        """Return the reason in the log for configurations that the budget ends."""
+        if self.return_watch.reason is not None:
+            return f"{RETURNED}: {self.return_watch.reason}"
+        return BUDGET_OVER
 
     @property
     def remaining(self) -> float:
@@ -67,6 +78,7 @@ class Limits:
         self.cancel += seconds
         self.over += seconds
         self.max_runtime += seconds
+        self.return_watch.postpone(seconds)
 
     def exceed(self, limit: ExceededLimit) -> None:
         """Note that the run has cost as much as it may."""

@@ -56,7 +56,7 @@ class RunState(ProgressTracker):
             completed = past.completed_visits(plan.segments_of(config.mst_key))
             self.configs[config.mst_key] = ConfigState.restore(past, request, config, run_id)
             self.progress[config.mst_key] = schedule.resume(plan, config.mst_key, completed)
-            self.evaluations += past.evaluations
+            self._take_evaluations(config, past.evaluations)
         self.failed: dict[int, str] = {}  # reason by mst_key
         self.saving_best: set[int] = set()  # configurations whose state must not change
         self.waiting: dict[int, CloneStart] = {}  # clones of a replay that lack a parent's state
@@ -203,8 +203,19 @@ class RunState(ProgressTracker):
 
     def add_evaluations(self, mst_key: int, evaluations: Sequence[Evaluation]) -> None:
         """Add evaluations that the log contains."""
+        config = self.configs[mst_key]
+        self._take_evaluations(config.config, evaluations)
+        config.evaluations += evaluations
+
+    def _take_evaluations(self, config: Config, evaluations: Sequence[Evaluation]) -> None:
         self.evaluations += evaluations
-        self.configs[mst_key].evaluations += evaluations
+        if config.group is not None:
+            return
+        ranking = self.request.spec.ranking
+        for evaluation in evaluations:
+            if evaluation.dataset == ranking.dataset:
+                value = ranked_value(evaluation, config, ranking)
+                self.limits.return_watch.note_value(value, time.monotonic())
 
     def start_saving(self, mst_key: int) -> None:
         """Note that the newest state of a configuration is being copied."""

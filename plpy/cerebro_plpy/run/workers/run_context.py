@@ -53,6 +53,11 @@ def ignore_phase(phase: str) -> None:
     """Report no phase."""
 
 
+def describe_no_time() -> str:
+    """Return a text for a run that counts no time."""
+    return "some time"
+
+
 def ignore_wait(seconds: float) -> None:
     """Report no wait."""
 
@@ -76,6 +81,8 @@ class RunContext:
     """Takes what the run does from now on; a constant of `call_status`."""
     exclude_wait: Callable[[float], None] = ignore_wait
     """Takes seconds that the budget does not count, because the run was paused."""
+    describe_time: Callable[[], str] = describe_no_time
+    """Returns the time that the call has taken, such as `12 s of 300 s`."""
     side_work: SideWork = NoSideWork()
     report_decisions: ReportDecisions = ignore_decisions
     """Takes decisions, and all evaluations so far."""

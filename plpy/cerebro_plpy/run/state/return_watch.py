@@ -1,0 +1,75 @@
+"""The values of a run as they arrive, from which it decides to return before its budget is over."""
+
+from __future__ import annotations
+
+import math
+
+from cerebro_plpy.run.request.run_request import FitRequest
+from cerebro_plpy.scheduling.search.early_return import ReturnRule
+
+
+def make_return_rule(request: FitRequest) -> ReturnRule | None:
+    """Return the rule of a request; None if the run is carried out in full."""
+    if request.deadline is None or request.replay.endings:
+        return None
+    train = request.spec.train
+    if train is None or not train.may_return:
+        return None
+    ranking = request.spec.ranking
+    return ReturnRule(ranking.metric, ranking.descending, train.split.validation_rows, train.budget)
+
+
+class ReturnWatch:
+    """The best value of a run, and the moment of its last gain.
+
+    Args:
+        rule: None if the run does not return early.
+        began: the moment at which the run began, on the monotonic clock.
+    """
+
+    def __init__(self, rule: ReturnRule | None, began: float) -> None:
+        self._rule = rule
+        self._began = began
+        self._last_gain = began
+        self._distance = math.inf  # at the last gain
+        self.reason: str | None = None  # of the return; None until then
+
+    @property
+    def next_moment(self) -> float:
+        """Return the moment at which the run has waited long enough; infinite if it need not."""
+        if self._rule is None or self.reason is not None or self._distance == math.inf:
+            return math.inf
+        return self._last_gain + self._rule.compute_patience(self._last_gain - self._began)
+
+    def postpone(self, seconds: float) -> None:
+        """Postpone all moments: the run has waited."""
+        self._began += seconds
+        self._last_gain += seconds
+
+    def note_value(self, value: float, now: float) -> None:
+        """Note the value of a configuration after an epoch."""
+        if self._rule is None or math.isnan(value):
+            return
+        distance = self._rule.compute_distance(value)
+        if self._distance == math.inf or self._rule.is_gain(distance, self._distance):
+            self._distance = distance
+            self._last_gain = now
+
+    def find_reason(self, now: float, *, are_baselines_done: bool) -> str | None:
+        """Return the reason to return now; None to go on.
+
+        Args:
+            are_baselines_done: the first configuration of each template has ended.
+        """
+        if self._rule is None or self.reason is not None:
+            return None
+        if self._distance == 0.0:
+            return f"{self._rule.metric} cannot get better"
+        if are_baselines_done and now >= self.next_moment:
+            waited = now - self._last_gain
+            return f"{self._rule.metric} did not get better for {waited:.0f} s"
+        return None
+
+    def end(self, reason: str) -> None:
+        """Note that the run returns."""
+        self.reason = reason
