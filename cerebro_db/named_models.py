@@ -18,6 +18,8 @@ from cerebro_db.sql_session import SqlSession
 if TYPE_CHECKING:
     from typing import Unpack
 
+USUAL_LEVEL = 0.9
+"""The level of prediction intervals in the database."""
 PLAN_COLUMNS = ("section", "name", "what", "why", "data")
 DRIFT_COLUMNS = (
     "column_name",
@@ -73,6 +75,7 @@ class NamedModels:
         *,
         owner: str | None = None,
         query: str | None = None,
+        level: float = USUAL_LEVEL,
     ) -> Rows:
         """Return the predictions of a model for all raw rows of a table (cerebro.predict).
 
@@ -80,10 +83,11 @@ class NamedModels:
             id_col: column that identifies a row; by default the primary key.
             owner: role that has granted the model; None for a model of the caller.
             query: a query in place of a table.
+            level: probability of the intervals of a regression.
         """
         rows = {"source": source, "id_col": id_col, "query": query}
         key = {"model": model, "owner": owner}
-        return self._query("predict", PREDICTION_COLUMNS, **key, **rows)
+        return self._query("predict", PREDICTION_COLUMNS, level=level, **key, **rows)
 
     @refuse_former_call("madlib_evaluate", ("model_table", "test_table", "output_table"))
     def evaluate(
@@ -93,12 +97,14 @@ class NamedModels:
         group_by: Sequence[str] | str | None = None,
         *,
         query: str | None = None,
+        level: float = USUAL_LEVEL,
     ) -> Rows:
         """Return metrics of a model on the rows of a table (cerebro.evaluate).
 
         Args:
             group_by: a column, or several; the metrics of each group of rows are returned, too.
             query: a query in place of a table.
+            level: level of the intervals whose coverage is measured.
         """
         groups = None
         if isinstance(group_by, str):
@@ -106,7 +112,8 @@ class NamedModels:
         if group_by is not None:
             groups = _list_columns(group_by)
         rows = {"source": source, "query": query}
-        return self._query("evaluate", EVALUATION_COLUMNS, model=model, group_by=groups, **rows)
+        arguments = {"model": model, "group_by": groups, "level": level}
+        return self._query("evaluate", EVALUATION_COLUMNS, **arguments, **rows)
 
     def importance(
         self, model: str, source: str | None = None, *, query: str | None = None
@@ -138,15 +145,22 @@ class NamedModels:
         return self._query("attribution", ATTRIBUTION_COLUMNS, model=model, **rows)
 
     def predict_row(
-        self, model: str, record: Mapping[str, Any], *, owner: str | None = None
+        self,
+        model: str,
+        record: Mapping[str, Any],
+        *,
+        owner: str | None = None,
+        level: float = USUAL_LEVEL,
     ) -> dict[str, Any]:
         """Return the prediction of a model for one row (cerebro.predict_row).
 
         Args:
             record: values by column.
+            level: probability of the interval of a regression.
         """
-        arguments = {"model": model, "record": json.dumps(record, default=str), "owner": owner}
-        prediction = self._sql.call_cerebro("predict_row", **arguments)
+        text = json.dumps(record, default=str)
+        arguments = {"model": model, "record": text, "owner": owner}
+        prediction = self._sql.call_cerebro("predict_row", level=level, **arguments)
         return dict(prediction)
 
     def drift(self, model: str, source: str | None = None, *, query: str | None = None) -> Rows:

@@ -350,6 +350,7 @@ CREATE TABLE cerebro.version_log (
     group_by         text,
     reading          jsonb,
     loss             double precision,
+    calibration      jsonb NOT NULL DEFAULT '{}',
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
@@ -367,6 +368,7 @@ COMMENT ON COLUMN cerebro.version_log.importance IS 'how much worse the metric o
 COMMENT ON COLUMN cerebro.version_log.importance_error IS 'the standard errors of these';
 COMMENT ON COLUMN cerebro.version_log.reading IS 'how its source was read: the formats, which all its readings have, the kind of the source, its columns with their types, how many rows were read, and the names of the custom settings of the session; NULL: under UTC, and ISO, YMD';
 COMMENT ON COLUMN cerebro.version_log.loss IS 'the log loss or the root mean squared error over the same rows, which decides between equal values; NULL of a version that was registered or imported, and where those rows were not predicted';
+COMMENT ON COLUMN cerebro.version_log.calibration IS 'what was learned of its predictions from the rows that were held back: of a regression order statistics of the absolute errors, for intervals of any level';
 COMMENT ON COLUMN cerebro.version_log.group_by IS 'the column by whose values rows have models of their own: see cerebro.group_log; NULL where there are none';
 
 CREATE TABLE cerebro.group_log (
@@ -385,11 +387,13 @@ CREATE TABLE cerebro.group_log (
     compile_params  text NOT NULL,
     backend         text NOT NULL,
     state_bytes     bigint NOT NULL,
+    calibration     jsonb NOT NULL DEFAULT '{}',
     PRIMARY KEY (owner, model, version, group_value)
 );
 COMMENT ON TABLE cerebro.group_log IS 'The models of groups of rows that a version has beside the one of all rows; read the view cerebro.model_group';
 COMMENT ON COLUMN cerebro.group_log.group_value IS 'the text of the value that the rows of the group have in the column that the version is grouped by';
 COMMENT ON COLUMN cerebro.group_log.mst_key IS 'the configuration of the run of which the weights are; they lie in a table of schema cerebro_state that both name';
+COMMENT ON COLUMN cerebro.group_log.calibration IS 'as of cerebro.version_log, of the rows of the group that were held back';
 COMMENT ON COLUMN cerebro.group_log.value IS 'the metric of the version over the rows of the group that were held back';
 
 CREATE TABLE cerebro.grant_log (

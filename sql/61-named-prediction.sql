@@ -25,21 +25,21 @@ return named_prediction.describe_query(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro_internal.describe_query IS 'Internal: the columns of a query, of which no row is read; or the error, if it is not a single query that only reads';
 
-CREATE OR REPLACE FUNCTION cerebro_internal.predict_blocks(model text, source text, id_col text, row_type oid, query text, owner text) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.predict_blocks(model text, source text, id_col text, row_type oid, query text, owner text, level double precision) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_blocks(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro_internal.predict_blocks IS 'Internal: the rows of a source block by block, with what a model predicts for them';
 
-CREATE OR REPLACE FUNCTION cerebro_internal.predict_ahead(model text, source text, id_col text, row_type oid, query text, owner text, drawn double precision) RETURNS text
+CREATE OR REPLACE FUNCTION cerebro_internal.predict_ahead(model text, source text, id_col text, row_type oid, query text, owner text, level double precision, drawn double precision) RETURNS text
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predict_ahead(plpy, GD, *args)
 $$;
 COMMENT ON FUNCTION cerebro_internal.predict_ahead IS 'Internal: predict the rows of a source before they are wanted, and return what cerebro.predicted is to be told; the last argument may be anything that is not known before';
 
-CREATE OR REPLACE FUNCTION cerebro_internal.predicted(told text, model text, source text, id_col text, row_type oid, query text, owner text) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.predicted(told text, model text, source text, id_col text, row_type oid, query text, owner text, level double precision) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import named_prediction
 return named_prediction.predicted(plpy, GD, *args)
@@ -59,7 +59,10 @@ CREATE OR REPLACE FUNCTION cerebro.predict(
     owner text DEFAULT NULL,
     -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
     -- [Queries](#queries).
-    query text DEFAULT NULL
+    query text DEFAULT NULL,
+    -- Of a regression, the probability with which a new row lies between `lower` and `upper`: above 0
+    -- and below 1. Other levels than 0.9 are for the owner of the model.
+    level double precision DEFAULT 0.9
 ) RETURNS TABLE (
     id text, prediction text, probability double precision, probabilities jsonb, lower double precision, upper double precision)
 LANGUAGE sql STABLE PARALLEL UNSAFE COST 1000000 ROWS 10000 AS $$
@@ -70,7 +73,7 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest((b.told).ids) AS id,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
-      FROM (SELECT cerebro_internal.predict_blocks($1, $2, $3, NULL, $5, $4) AS told OFFSET 0) b OFFSET 0) r
+      FROM (SELECT cerebro_internal.predict_blocks($1, $2, $3, NULL, $5, $4, $6) AS told OFFSET 0) b OFFSET 0) r
 $$;
 COMMENT ON FUNCTION cerebro.predict IS 'Predict each row of a table or view with an own model, or with one that its owner has granted and owner names';
 
@@ -97,7 +100,8 @@ CREATE OR REPLACE FUNCTION cerebro.predict_rows(
     -- `row_type`.
     source text DEFAULT NULL,
     owner text DEFAULT NULL,
-    query text DEFAULT NULL
+    query text DEFAULT NULL,
+    level double precision DEFAULT 0.9
 ) RETURNS TABLE (
     "row" anyelement, prediction text, number double precision, probability double precision, probabilities jsonb, lower double precision,
     upper double precision)
@@ -109,7 +113,7 @@ FROM (SELECT (b.told).margin AS margin, pg_catalog.unnest(cerebro_internal.rows_
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probability, 'UTF8')::pg_catalog.float8[]) AS probability,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::pg_catalog.text[]) AS probabilities,
              pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::pg_catalog.float8[]) AS number
-      FROM (SELECT cerebro_internal.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4) AS told OFFSET 0) b OFFSET 0) r
+      FROM (SELECT cerebro_internal.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4, $6) AS told OFFSET 0) b OFFSET 0) r
 $$;
 COMMENT ON FUNCTION cerebro.predict_rows IS 'Return the rows of a table or view, each beside its prediction by an own model, or by one that its owner has granted and owner names';
 -- Arguments without a comment are those of cerebro.predict.
@@ -118,7 +122,8 @@ CREATE OR REPLACE FUNCTION cerebro.predict_row(
     model text,
     -- The row: an object of its columns, such as `to_jsonb(t)`.
     record jsonb,
-    owner text DEFAULT NULL
+    owner text DEFAULT NULL,
+    level double precision DEFAULT 0.9
 ) RETURNS jsonb
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE COST 100000
 SET search_path = pg_catalog, pg_temp SET extra_float_digits = 1 SET array_nulls = on SET row_security = on

@@ -1,7 +1,7 @@
 -- What a model by name is worth over the rows of a table, by which columns, and why it predicts what it does for a row. What
 -- is said in sql/61-named-prediction.sql of functions that become a part of the query holds for the last one here.
 
-CREATE OR REPLACE FUNCTION cerebro_internal.evaluation_blocks(model text, source text, group_by text, query text, caller json) RETURNS SETOF cerebro.predicted_rows
+CREATE OR REPLACE FUNCTION cerebro_internal.evaluation_blocks(model text, source text, group_by text, query text, level double precision, caller json) RETURNS SETOF cerebro.predicted_rows
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 1 AS $$
 from cerebro_plpy.api import understanding
 return understanding.evaluation_blocks(plpy, GD, *args)
@@ -18,7 +18,9 @@ CREATE OR REPLACE FUNCTION cerebro.evaluate(
     group_by text DEFAULT NULL,
     -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
     -- [Queries](#queries).
-    query text DEFAULT NULL
+    query text DEFAULT NULL,
+    -- Of a regression, the level of the intervals whose `coverage` is measured: above 0 and below 1.
+    level double precision DEFAULT 0.9
 ) RETURNS TABLE (
     group_values jsonb, metric text, class text, predicted text, value double precision, rows bigint)
 LANGUAGE plpython3u STABLE PARALLEL UNSAFE COST 1000000 ROWS 100 AS $$

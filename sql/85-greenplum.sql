@@ -74,11 +74,11 @@ BEGIN
     -- What asks the database anything must have done so before segments begin to work for the statement, and a function of
     -- FROM that is to do so (EXECUTE ON INITPLAN) does not where it stands beside them, nor are its rows right where some are
     -- left out there. A subselect that depends on nothing comes before; the planner would call it itself, but for random().
-    EXECUTE 'ALTER FUNCTION cerebro_internal.predicted(text, text, text, text, oid, text, text) EXECUTE ON COORDINATOR';
-    EXECUTE pg_catalog.replace(pg_catalog.pg_get_functiondef('cerebro.predict(text, text, text, text, text)'::regprocedure),
-                               'cerebro_internal.predict_blocks($1, $2, $3, NULL, $5, $4) AS told',
-                               'r AS told FROM cerebro_internal.predicted((SELECT cerebro_internal.predict_ahead($1, $2, $3, NULL, $5, $4, pg_catalog.random())), $1, $2, $3, NULL, $5, $4) r');
-    EXECUTE pg_catalog.replace(pg_catalog.pg_get_functiondef('cerebro.predict_rows(text, anyelement, text, text, text)'::regprocedure),
-                               'cerebro_internal.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4) AS told',
-                               'r AS told FROM cerebro_internal.predicted((SELECT cerebro_internal.predict_ahead($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4, pg_catalog.random())), $1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4) r');
+    EXECUTE 'ALTER FUNCTION cerebro_internal.predicted(text, text, text, text, oid, text, text, double precision) EXECUTE ON COORDINATOR';
+    EXECUTE pg_catalog.replace(pg_catalog.pg_get_functiondef('cerebro.predict(text, text, text, text, text, double precision)'::regprocedure),
+                               'cerebro_internal.predict_blocks($1, $2, $3, NULL, $5, $4, $6) AS told',
+                               'r AS told FROM cerebro_internal.predicted((SELECT cerebro_internal.predict_ahead($1, $2, $3, NULL, $5, $4, $6, pg_catalog.random())), $1, $2, $3, NULL, $5, $4, $6) r');
+    EXECUTE pg_catalog.replace(pg_catalog.pg_get_functiondef('cerebro.predict_rows(text, anyelement, text, text, text, double precision)'::regprocedure),
+                               'cerebro_internal.predict_blocks($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4, $6) AS told',
+                               'r AS told FROM cerebro_internal.predicted((SELECT cerebro_internal.predict_ahead($1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4, $6, pg_catalog.random())), $1, $3, NULL, pg_catalog.pg_typeof($2)::pg_catalog.oid, $5, $4, $6) r');
 END $$;

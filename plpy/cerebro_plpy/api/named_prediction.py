@@ -32,6 +32,7 @@ def predict_blocks(
     row_type: int | None,
     query: str | None,
     owner: str | None,
+    level: float | None,
 ) -> Iterator[Block]:
     """Predict the rows of a source; return the blocks of predictions.
 
@@ -41,7 +42,7 @@ def predict_blocks(
     from cerebro_plpy.operations.predict.predict_table import RowsArguments, predict_source
 
     name = ModelName(model, owner)
-    arguments = RowsArguments(source, id_col, row_type, query)
+    arguments = RowsArguments(source, id_col, row_type, query, level)
     return call_for_blocks(plpy, gd, lambda db: predict_source(db, gd, name, arguments))
 
 
@@ -55,6 +56,7 @@ def predict_ahead(
     row_type: int | None,
     query: str | None,
     owner: str | None,
+    level: float | None,
     drawn: float | None,
 ) -> str:
     """Predict the rows of a source in advance; return the argument `told` of `predicted`."""
@@ -62,7 +64,7 @@ def predict_ahead(
     from cerebro_plpy.operations.predict.predict_table import RowsArguments
 
     name = ModelName(model, owner)
-    arguments = RowsArguments(source, id_col, row_type, query)
+    arguments = RowsArguments(source, id_col, row_type, query, level)
     return call(plpy, gd, lambda db: precomputed_predictions.predict_ahead(db, gd, name, arguments))
 
 
@@ -77,6 +79,7 @@ def predicted(
     row_type: int | None,
     query: str | None,
     owner: str | None,
+    level: float | None,
 ) -> Iterator[Block]:
     """Return the blocks of precomputed predictions.
 
@@ -89,13 +92,18 @@ def predicted(
 
 @report_errors
 def predict_row(
-    plpy: Any, gd: Globals, model: str | None, record: str | None, owner: str | None
+    plpy: Any,
+    gd: Globals,
+    model: str | None,
+    record: str | None,
+    owner: str | None,
+    level: float | None,
 ) -> str:
     """Predict one row; return the prediction as JSON."""
     from cerebro_plpy.operations.predict.predict_row import predict_record
 
     return call_with_declared_path(
-        plpy, gd, lambda db: predict_record(db, gd, ModelName(model, owner), record)
+        plpy, gd, lambda db: predict_record(db, gd, ModelName(model, owner), record, level)
     )
 
 

@@ -22,6 +22,7 @@ def evaluation_blocks(
     source: str | None,
     group_by: str | None,
     query: str | None,
+    level: float | None,
     caller: str | None,
 ) -> Iterator[Block]:
     """Predict the rows of a source that have a target; return the blocks of predictions."""
@@ -30,7 +31,7 @@ def evaluation_blocks(
         evaluation_blocks_of,
     )
 
-    arguments = EvaluationArguments(model, source, group_by, query)
+    arguments = EvaluationArguments(model, source, group_by, query, level)
     return call_for_blocks(plpy, gd, lambda db: evaluation_blocks_of(db, gd, arguments, caller))
 
 
@@ -42,11 +43,12 @@ def evaluate(
     source: str | None,
     group_by: str | None,
     query: str | None,
+    level: float | None,
 ) -> Iterator[Row]:
     """Evaluate a model on a source; return a row per metric."""
     from cerebro_plpy.operations.explain.evaluate_model import EvaluationArguments, evaluate_source
 
-    arguments = EvaluationArguments(model, source, group_by, query)
+    arguments = EvaluationArguments(model, source, group_by, query, level)
     blocks = call_for_blocks(plpy, gd, lambda db: evaluate_source(db, gd, arguments))
     return chain.from_iterable(blocks)
 

@@ -95,6 +95,8 @@ def test_predictions_in_another_database_are_equal_to_the_bit(
             printed = called("import", str(file), "--url", database.url)
             assert printed.stdout.split() == ["1"], printed.stderr
             assert answers(other, model) == answers(bench, model)
+        level = "SELECT p::text FROM cerebro.predict(%s, 'boats', level => 0.5) p"
+        assert sorted(other.rows(level, FAR)) == sorted(bench.rows(level, FAR))
         recipe = "SELECT recipe FROM cerebro.version_log WHERE model = %s"
         assert other.value(recipe, FAR) == bench.value(recipe, FAR)
         with cerebro_db.connect(bench.url) as session:
@@ -196,6 +198,8 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
     "recipe's column": put("fields", "recipe", "features", 0, "column", value=7),
     "metric": put("fields", "metric", value="luck"),
     "margin": put("networks", 0, "margin", value=-1),
+    "calibration": put("networks", 0, "calibration", value={"errors": {"rows": 3}}),
+    "a calibration that is a list": put("networks", 0, "calibration", value=[]),
     "backend": put("networks", 0, "backend", value="pickle"),
     "architecture": put("networks", 0, "architecture", value=LAMBDA),
     "no architecture": put("networks", 0, "architecture", value="{"),

@@ -159,7 +159,7 @@ def test_what_another_session_predicted_cannot_be_read_without_its_word(session:
             told = f"{other.pid()} {name} {'0' * 32}"
             refused(
                 session,
-                "SELECT * FROM cerebro_internal.predicted(%s, '', '', '', '')",
+                "SELECT * FROM cerebro_internal.predicted(%s, '', '', '', 0, '', '', 0.9)",
                 told,
                 code="55000",
             )

@@ -148,6 +148,13 @@ def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], floa
             told = f"{fmean(p for p, _ in tenth):.4f}"
             found["calibration", name, told] = fmean(hit for _, hit in tenth)
     found["calibration_error", None, None] = fmean(errors)
+    certainties: dict[int, float] = {}
+    for row in rows:
+        largest = max(row.classes.values())
+        place = min(14, int(largest * 15))
+        is_hit = row.classes.get(row.label) == largest
+        certainties[place] = certainties.get(place, 0.0) + largest - is_hit
+    found["ece", None, None] = sum(map(abs, certainties.values())) / len(rows)
     return found
 
 

@@ -9,7 +9,7 @@ import json
 import pytest
 from workbench import Workbench
 
-from cerebro_plpy.operations.train.holdout_predictions import compute_margin
+from cerebro_plpy.preprocessing.scoring.error_quantiles import USUAL_LEVEL, ErrorQuantiles
 
 pytestmark = pytest.mark.postgresql("on Greenplum group_by is refused")
 
@@ -67,7 +67,8 @@ def test_a_margin_covers_nine_tenths_of_what_is_predicted(bench: Workbench, item
             WHERE t.shop = %s"""
     for group, margin in margins.items():
         found = bench.value(distances, group)
-        assert margin == pytest.approx(compute_margin(found), rel=1e-5)
+        wanted = ErrorQuantiles.from_errors(found).find_margin(USUAL_LEVEL)
+        assert margin == pytest.approx(wanted, rel=1e-5)
         rmse = (sum(each**2 for each in found) / len(found)) ** 0.5
         assert logged[group] == pytest.approx(rmse, rel=1e-5)
 

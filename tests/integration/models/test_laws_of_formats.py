@@ -15,7 +15,7 @@ from readings import under
 from trials import trials
 from workbench import Workbench
 
-from cerebro_plpy.operations.train.holdout_predictions import compute_margin
+from cerebro_plpy.preprocessing.scoring.error_quantiles import USUAL_LEVEL, ErrorQuantiles
 
 pytestmark = pytest.mark.postgresql("views are read alike on Greenplum")
 
@@ -113,4 +113,6 @@ def test_rows_that_are_held_back_have_the_values_of_registration(
         distances = """
             SELECT array_agg(abs(s.cost - p.prediction::float8))
             FROM cerebro.predict('cost', 'later', 'id') p JOIN selected s ON p.id = s.id::text"""
-        assert compute_margin(bench.value(distances)) == pytest.approx(margin, rel=1e-5)
+        assert ErrorQuantiles.from_errors(bench.value(distances)).find_margin(
+            USUAL_LEVEL
+        ) == pytest.approx(margin, rel=1e-5)

@@ -17,7 +17,10 @@ from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow, find_prediction
 
-BLOCKS = "cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text, %s::text, %s::json)"
+BLOCKS = (
+    "cerebro_internal.evaluation_blocks("
+    "%s::text, %s::text, %s::text, %s::text, %s::double precision, %s::json)"
+)
 BLOCK = "pg_catalog.jsonb_populate_record(NULL::cerebro.predicted_rows, %s::jsonb)"
 NO_GROUPS = dict.fromkeys(GROUPING_SETS, "")
 CLASSES = ("a", "b", "c")
@@ -80,6 +83,21 @@ def check(rows: Sequence[ScoredRow], found: Mapping[str, float | None], task: st
 @example([ScoredRow("unknown", {"a": 0.5, "b": 0.25, "c": 0.25})])
 def test_metrics_of_classes(bench: Workbench, rows: list[ScoredRow]) -> None:
     check(rows, evaluate(bench, "classification", rows, (list(CLASSES),)), CLASSIFICATION)
+
+
+@given(classified_rows())
+@example([ScoredRow("a", {"a": 1.0, "b": 0.0, "c": 0.0}), ScoredRow("b", {"a": 1.0, "b": 0.0})])
+def test_the_calibration_error_compares_certainty_with_accuracy(
+    bench: Workbench, rows: list[ScoredRow]
+) -> None:
+    """In each of 15 bins of the largest probability, its sum and the hits are compared."""
+    gaps = [0.0] * 15
+    for row in rows:
+        largest = max(row.classes.values())
+        gaps[min(14, int(largest * 15))] += largest - (row.classes.get(row.label) == largest)
+    wanted = sum(map(abs, gaps)) / len(rows)
+    found = evaluate(bench, "classification", rows, (list(CLASSES),))["ece"]
+    assert found == pytest.approx(wanted, abs=1e-9)
 
 
 @given(predicted_numbers())

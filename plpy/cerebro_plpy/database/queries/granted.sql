@@ -37,13 +37,13 @@ SELECT cerebro_internal.sealed_version()
 
 -- name: network
 SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
-       v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend,
+       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.architecture::text AS architecture, v.compile_params, v.backend,
        v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
 FROM cerebro.version_log v WHERE v.owner = %s::name AND v.model = %s::text AND v.version = %s::integer
 
 -- name: group
 -- The model for the rows of a version with this value, if these rows have their own model.
-SELECT g.run_id, g.mst_key, g.margin, g.architecture::text AS architecture, g.compile_params, g.backend
+SELECT g.run_id, g.mst_key, g.margin, g.calibration::text AS calibration, g.architecture::text AS architecture, g.compile_params, g.backend
 FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.version = %s::integer AND g.group_value = %s::text
 
 -- name: marks
@@ -101,7 +101,7 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_class c CROSS JOIN LATERAL pg_catalog.a
 
 -- name: own_version
 SELECT m.owner::text AS owner, m.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
-       v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
+       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
 FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
 JOIN cerebro.grant_log g ON g.owner = m.owner AND g.model = m.model
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND g.gate IS NOT NULL AND g.version IS DISTINCT FROM v.version

@@ -10,7 +10,7 @@ told AS MATERIALIZED (
     FROM (SELECT pg_catalog.unnest((b.told).ids)::text[] AS id,
                  pg_catalog.unnest(pg_catalog.convert_from((b.told).prediction, 'UTF8')::text[]) AS prediction,
                  pg_catalog.unnest(pg_catalog.convert_from((b.told).probabilities, 'UTF8')::text[])::jsonb AS probabilities
-          FROM (SELECT cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text, %s::text, %s::json) AS told OFFSET 0) b OFFSET 0) r),
+          FROM (SELECT cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text, %s::text, %s::double precision, %s::json) AS told OFFSET 0) b OFFSET 0) r),
 pairs AS MATERIALIZED (
     SELECT coalesce(t."group", '') AS "group", t.label, t.prediction, count(*)::float8 AS n
     FROM told t GROUP BY GROUPING SETS ({of_pair}(t."group", t.label, t.prediction))),
@@ -44,6 +44,16 @@ tenths AS (
     SELECT s."group", s.class, least(floor(s.p * 10), 9) AS tenth, sum(s.hits + s.misses) AS n, sum(s.hits) AS hits,
            sum(s.p * (s.hits + s.misses)) AS p
     FROM shares s GROUP BY s."group", s.class, least(floor(s.p * 10), 9)),
+confidences AS (
+    SELECT coalesce(c."group", '') AS "group", c.bin, count(*) AS n, sum(c.p) AS p, count(*) FILTER (WHERE c.label_p = c.p) AS hits
+    FROM (SELECT t."group", m.p, m.label_p, least(floor(m.p * 15), 14) AS bin
+          FROM told t CROSS JOIN LATERAL (
+              SELECT max(c.value::float8) AS p, max(c.value::float8) FILTER (WHERE c.key = t.label) AS label_p
+              FROM pg_catalog.jsonb_each_text(t.probabilities) c) m
+          WHERE m.p IS NOT NULL) c
+    GROUP BY GROUPING SETS ({of_bin}(c."group", c.bin))),
+gaps AS (
+    SELECT c."group", sum(abs(c.hits - c.p)) / sum(c.n) AS gap FROM confidences c GROUP BY c."group"),
 errors AS (
     SELECT e."group", e.class, sum(abs(e.hits - e.p)) / sum(e.n) AS error FROM tenths e GROUP BY e."group", e.class),
 found AS (
@@ -54,18 +64,19 @@ sums AS (
     SELECT a."group", avg(a.auc) AS auc, avg(a.ap) AS ap, sum(a.hits) AS known, sum(a.squares) AS squares, sum(a.loss) AS loss
     FROM areas a GROUP BY a."group"),
 whole AS (
-    SELECT t."group", t.n, t.hits / t.n AS accuracy, s.auc, s.ap, f.recall, f.f1, e.error,
+    SELECT t."group", t.n, t.hits / t.n AS accuracy, s.auc, s.ap, f.recall, f.f1, e.error, g.gap,
            (coalesce(s.loss, 0) + (t.n - coalesce(s.known, 0)) * -ln(1e-7)) / t.n AS loss,
            (coalesce(s.squares, 0) + (t.n - coalesce(s.known, 0))) / t.n / 2 AS brier
     FROM totals t LEFT JOIN sums s ON s."group" = t."group"
     LEFT JOIN (SELECT f."group", avg(f.recall) AS recall, avg(f.f1) AS f1 FROM found f GROUP BY f."group") f
         ON f."group" = t."group"
-    LEFT JOIN (SELECT e."group", avg(e.error) AS error FROM errors e GROUP BY e."group") e ON e."group" = t."group"),
+    LEFT JOIN (SELECT e."group", avg(e.error) AS error FROM errors e GROUP BY e."group") e ON e."group" = t."group"
+    LEFT JOIN gaps g ON g."group" = t."group"),
 lines AS (
     SELECT w."group", 1 AS part, v.place, v.metric, NULL::text AS class, NULL::text AS predicted, v.value, w.n AS n
     FROM whole w CROSS JOIN LATERAL (VALUES
         (1, 'accuracy', w.accuracy), (2, 'balanced_accuracy', w.recall), (3, 'auc', w.auc), (4, 'average_precision', w.ap),
-        (5, 'log_loss', w.loss), (6, 'f1', w.f1), (7, 'brier', w.brier), (8, 'calibration_error', w.error)) v (place, metric, value)
+        (5, 'log_loss', w.loss), (6, 'f1', w.f1), (7, 'brier', w.brier), (8, 'calibration_error', w.error), (9, 'ece', w.gap)) v (place, metric, value)
     UNION ALL
     SELECT f."group", 2, v.place, v.metric, f.class, NULL, v.value, v.n
     FROM found f JOIN totals t ON t."group" = f."group"
@@ -87,7 +98,7 @@ WITH told AS (
     SELECT r.id[2] AS "group", r.id[1]::float8 AS target, coalesce(r.number, 'NaN') AS number, r.margin
     FROM (SELECT pg_catalog.unnest((b.told).ids)::text[] AS id, (b.told).margin AS margin,
                  pg_catalog.unnest(pg_catalog.convert_from((b.told).number, 'UTF8')::float8[]) AS number
-          FROM (SELECT cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text, %s::text, %s::json) AS told OFFSET 0) b OFFSET 0) r),
+          FROM (SELECT cerebro_internal.evaluation_blocks(%s::text, %s::text, %s::text, %s::text, %s::double precision, %s::json) AS told OFFSET 0) b OFFSET 0) r),
 sums AS (
     SELECT t."group", count(*) AS n, avg((t.number - t.target) ^ 2) AS square, avg(abs(t.number - t.target)) AS distance,
            pg_catalog.var_pop(t.target) AS variance,

@@ -17,27 +17,27 @@ SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHE
 -- It adds no row if row security hides the log of the run, which has another owner after a rename.
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
                                  training_rows, validation_rows, seed, recipe, classes, margin, architecture, compile_params,
-                                 backend, state_bytes, software, fingerprint, profile, group_by, reading, loss)
+                                 backend, state_bytes, software, fingerprint, profile, group_by, reading, loss, calibration)
 SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->> 'relation', t.spec ->> 'target',
        t.spec ->> 'target_type', coalesce(%s::text, c.template), coalesce(%s::jsonb, c.params), t.spec ->> 'metric', %s::double precision,
        (t.spec ->> 'training_rows')::bigint, (t.spec ->> 'validation_rows')::bigint, (r.spec ->> 'seed')::bigint, t.spec -> 'recipe',
        ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(t.spec -> 'classes') WITH ORDINALITY e (value, n) ORDER BY e.n),
        %s::double precision, coalesce(%s::json, c.architecture), coalesce(%s::text, c.compile_params), c.backend, pg_catalog.pg_total_relation_size(%s::regclass), r.software,
-       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by', nullif(t.spec -> 'reading', 'null'), %s::double precision
+       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by', nullif(t.spec -> 'reading', 'null'), %s::double precision, %s::jsonb
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
 WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 RETURNING version
 
 -- name: add_group
 INSERT INTO cerebro.group_log (model, version, group_value, run_id, mst_key, template, params, value, training_rows, margin,
-                               architecture, compile_params, backend, state_bytes)
+                               architecture, compile_params, backend, state_bytes, calibration)
 SELECT %s::text, %s::integer, c.group_value, c.run_id, c.mst_key, c.template, c.params, %s::double precision, %s::bigint, %s::double precision,
-       c.architecture, c.compile_params, c.backend, pg_catalog.pg_total_relation_size(%s::regclass)
+       c.architecture, c.compile_params, c.backend, pg_catalog.pg_total_relation_size(%s::regclass), %s::jsonb
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: groups
 -- The models of groups of a version of the caller.
-SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.architecture::text AS architecture, g.compile_params, g.backend
+SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.calibration::text AS calibration, g.architecture::text AS architecture, g.compile_params, g.backend
 FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.version = %s::integer ORDER BY g.group_value COLLATE "C"
 
 -- name: add_registered
@@ -49,7 +49,7 @@ VALUES (%s::text, %s::integer, %s::bigint, %s::integer, %s::text, %s::text, %s::
 -- name: exported
 -- A version of the caller, with the entry of its model.
 SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type, v.metric, v.value,
-       v.training_rows, v.validation_rows, v.seed, v.recipe::text AS recipe, v.classes, v.margin, v.architecture::text AS architecture,
+       v.training_rows, v.validation_rows, v.seed, v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.architecture::text AS architecture,
        v.compile_params, v.backend, v.software::text AS software, v.fingerprint, v.profile::text AS profile, v.group_by,
        v.reading::text AS reading, v.importance, v.importance_error, v.template, v.params::text AS params,
        m.split, m.split_seed, m.bound, m.identity
@@ -57,7 +57,7 @@ FROM cerebro.version_log v JOIN cerebro.model_log m USING (owner, model)
 WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer AND NOT m.dropped
 
 -- name: exported_groups
-SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.architecture::text AS architecture, g.backend, g.template, g.params::text AS params,
+SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.calibration::text AS calibration, g.architecture::text AS architecture, g.backend, g.template, g.params::text AS params,
        g.value, g.training_rows
 FROM cerebro.group_log g WHERE g.owner = current_user AND g.model = %s::text AND g.version = %s::integer ORDER BY g.group_value COLLATE "C"
 
@@ -75,17 +75,17 @@ FROM (SELECT %s::bytea AS state OFFSET 0) b CROSS JOIN LATERAL pg_catalog.genera
 -- name: add_imported
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, metric, validation_rows, seed, recipe, classes,
                                  software, fingerprint, profile, group_by, reading, importance, importance_error,
-                                 template, params, value, training_rows, margin, architecture, compile_params, backend, state_bytes)
+                                 template, params, value, training_rows, margin, calibration, architecture, compile_params, backend, state_bytes)
 VALUES (%s::text, %s::integer, %s::bigint, 1, %s::text, %s::text, %s::text, %s::text, %s::text, %s::bigint, %s::bigint, %s::jsonb, %s::text[],
         %s::jsonb, %s::text, %s::jsonb, %s::text, %s::jsonb, %s::double precision[], %s::double precision[],
-        %s::text, %s::jsonb, %s::double precision, %s::bigint, %s::double precision, %s::json, %s::text, %s::text,
+        %s::text, %s::jsonb, %s::double precision, %s::bigint, %s::double precision, %s::jsonb, %s::json, %s::text, %s::text,
         pg_catalog.pg_total_relation_size(%s::regclass))
 
 -- name: add_imported_group
 INSERT INTO cerebro.group_log (model, version, group_value, run_id, mst_key, template, params, value, training_rows, margin,
-                               architecture, compile_params, backend, state_bytes)
+                               calibration, architecture, compile_params, backend, state_bytes)
 VALUES (%s::text, %s::integer, %s::text, %s::bigint, %s::integer, %s::text, %s::jsonb, %s::double precision, %s::bigint, %s::double precision,
-        %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass))
+        %s::jsonb, %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass))
 
 -- name: told_of_key
 -- The properties of a model in the information table of a model table.

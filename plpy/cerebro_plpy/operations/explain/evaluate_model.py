@@ -18,6 +18,7 @@ from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sql.identifiers import Names, quote_identifier
 from cerebro_plpy.database.sql.spelling import spell_names
 from cerebro_plpy.nouns import count_nouns, match_verb
+from cerebro_plpy.operations.predict.interval_level import check_level
 from cerebro_plpy.operations.predict.predict_table import (
     SETTINGS,
     Block,
@@ -49,6 +50,7 @@ GROUPING_SETS = {
     "of_all": "(), ",
     "of_pair": "(t.label, t.prediction), ",
     "of_class": "(c.key, c.value::float8), ",
+    "of_bin": "(c.bin), ",
 }
 """Sets of all rows, which statements need beside those of groups."""
 
@@ -60,6 +62,7 @@ class EvaluationArguments(NamedTuple):
     source: str | None
     group_by: str | None
     query: str | None  # in place of a source
+    level: float | None  # of intervals
 
 
 class LabelledRows(NamedTuple):
@@ -70,6 +73,7 @@ class LabelledRows(NamedTuple):
     table: Relation
     query: SourceQuery
     group_columns: Names
+    level: float  # of intervals
 
 
 def evaluate_source(db: Database, gd: Globals, arguments: EvaluationArguments) -> RowBlocks:
@@ -83,7 +87,7 @@ def evaluate_source(db: Database, gd: Globals, arguments: EvaluationArguments) -
     groups = spell_names(labelled.group_columns) or None
     source = None if arguments.query is not None else labelled.table.quoted
     statement, values = _make_statement(labelled)
-    values += (arguments.model, source, groups, arguments.query, caller)
+    values += (arguments.model, source, groups, arguments.query, labelled.level, caller)
     with db.configured(**SETTINGS):
         blocks = db.stream_blocks(statement, METRIC_ROWS, *values)
     return iter(partial(next, blocks, []), [])
@@ -115,7 +119,7 @@ def evaluation_blocks_of(
     labelled = _resolve_rows(db, gd, arguments, resolve_source)
     blocks = read_blocks(db, labelled.grouped_model, labelled.query)
     blocks = _skip_unlabelled(db, blocks, labelled.version)
-    return predict_blocks(db, gd, labelled.grouped_model, blocks)
+    return predict_blocks(db, gd, labelled.grouped_model, blocks, labelled.level)
 
 
 def _resolve_rows(
@@ -126,6 +130,7 @@ def _resolve_rows(
 ) -> LabelledRows:
     """Resolve the arguments of a call; `resolve` resolves the source."""
     version = find_deployed_version(db, MODULE, arguments.model)
+    level = check_level(MODULE, version, arguments.level)
     catalog = Catalog(db, MODULE, takes_query=True)
     raw_source = resolve(catalog, version, arguments.source, arguments.query)
     columns = raw_source.columns
@@ -143,7 +148,7 @@ def _resolve_rows(
         raw_source.settings,
         labels.unknown_label(target_column),
     )
-    return LabelledRows(version, grouped_model, raw_source.table, query, groups)
+    return LabelledRows(version, grouped_model, raw_source.table, query, groups, level)
 
 
 def _make_pair(target: Expression, families: Mapping[str, str | None]) -> Expression:

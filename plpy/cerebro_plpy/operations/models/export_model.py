@@ -81,6 +81,7 @@ def _describe_network(index: int, row: Row) -> Mapping[str, Any]:
     return {
         **network,
         "params": json.loads(row["params"]),
+        "calibration": json.loads(row["calibration"]),
         "group": row.get("group_value"),
         "state": index,
     }

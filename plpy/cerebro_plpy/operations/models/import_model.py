@@ -38,6 +38,7 @@ from cerebro_plpy.operations.predict.predict_row import predict_missing_values
 from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.preprocessing.rows.split import read_split
+from cerebro_plpy.preprocessing.scoring.calibration import Calibration
 from cerebro_plpy.preprocessing.scoring.drift_profile import Profile
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.models import column_types, model_grants, model_versions
@@ -49,6 +50,8 @@ MAX_TEXT = 10_000
 """Characters of a name in a file."""
 CHUNK_BYTES = 8120
 """Bytes of a chunk, which fills a page."""
+NETWORK_FIELDS = ("architecture", "backend", "margin", "calibration")
+"""Columns of cerebro.version_log that the first network of a file has."""
 OTHER_FAILURES = (TrainerFailure, ConnectionFailure, OutOfMemory)
 """Errors of a trial prediction that say nothing about the file."""
 
@@ -145,7 +148,7 @@ def _check_content(file: ModelFile, model: str, run_id: int) -> ImportedVersion:
         "group_by": group_by,
         "reading": json.dumps(_read_reading(fields)),
         "compile_params": COMPILE_PARAMS,
-        **{name: networks[0][name] for name in ("architecture", "backend", "margin")},
+        **{name: networks[0][name] for name in NETWORK_FIELDS},
     }
     try:
         version = model_versions.read_version(row)
@@ -189,7 +192,7 @@ def _read_rest(fields: Mapping[str, Any], version: Version, row: Row) -> Row:
     }
 
 
-def _read_network(entry: object, file: ModelFile) -> Mapping[str, Any]:
+def _read_network(entry: Any, file: ModelFile) -> Mapping[str, Any]:
     """Return the checked entry of a network, with its state."""
     number = take(entry, "state", int)
     if not 0 <= number < len(file.states):
@@ -204,12 +207,21 @@ def _read_network(entry: object, file: ModelFile) -> Mapping[str, Any]:
         "architecture": architecture,
         "backend": _take_text(entry, "backend"),
         "margin": take_number(entry, "margin"),
+        "calibration": _read_calibration(entry.get("calibration", {})),
         "value": take_number(entry, "value"),
         "training_rows": take_count(entry, "training_rows"),
         "group": take(entry, "group", (str, type(None))),
         "params": json.dumps(origin),
         "state": number,
     }
+
+
+def _read_calibration(value: object) -> str:
+    """Return the JSON of a calibration; further entries are left out."""
+    try:
+        return Calibration.from_json(json.dumps(value)).to_json()
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise damaged(f"calibration is {value!r:.100}") from error
 
 
 def _read_reading(fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -236,6 +248,7 @@ def _store(db: Database, imported: ImportedVersion, states: Sequence[bytes]) -> 
             *(IMPORTED, network["params"], network["value"], network["training_rows"]),
             *(
                 network["margin"],
+                network["calibration"],
                 network["architecture"],
                 COMPILE_PARAMS,
                 network["backend"],

@@ -17,6 +17,7 @@ from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.errors import CerebroError, InvalidParameter, InvalidText, NullNotAllowed
+from cerebro_plpy.operations.predict.interval_level import check_level, find_margin
 from cerebro_plpy.operations.predict.model_predictor import (
     GROUP_COLUMN,
     UNKNOWN_COLUMN,
@@ -84,8 +85,14 @@ class CachedModel:
     unknown: UnknownValues  # of the columns of a record
 
 
-def predict_record(db: Database, gd: Globals, model: ModelName, record: str | None) -> str:
-    """Return the prediction for a row, as JSON."""
+def predict_record(
+    db: Database, gd: Globals, model: ModelName, record: str | None, level: float | None
+) -> str:
+    """Return the prediction for a row, as JSON.
+
+    Args:
+        level: see `check_level`.
+    """
     db.platform.check_process(MODULE)
     cached = _find_cached_model(gd, model) or _cache_model(db, gd, model)
     if record is None:
@@ -99,6 +106,7 @@ def predict_record(db: Database, gd: Globals, model: ModelName, record: str | No
         row = _encode(db, cached, model, record)
     if row is None:
         raise _make_record_error(db, cached, record)
+    level = check_level(MODULE, cached.version, level)
     columns = [value for name, value in row.items() if name not in OTHER_COLUMNS]
     _report_missing_columns(db, cached, row["keys"])
     unknown = cached.unknown.without_counts()
@@ -110,7 +118,8 @@ def predict_record(db: Database, gd: Globals, model: ModelName, record: str | No
         answer = predictor.receive_block()
     finally:
         predictor.end()
-    (formatted,) = cached.format_answer(version.margin, *split_answer(version, answer))
+    margin = find_margin(version, level)
+    (formatted,) = cached.format_answer(margin, *split_answer(version, answer))
     return str(formatted["told"])
 
 

@@ -16,6 +16,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.reading import SettingValues
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.nouns import count_nouns
+from cerebro_plpy.operations.predict.interval_level import check_level, find_margin
 from cerebro_plpy.operations.predict.model_predictor import (
     GROUP_COLUMN,
     UNKNOWN_COLUMN,
@@ -38,6 +39,7 @@ from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.unknown_values import UnknownValues
 from cerebro_plpy.preprocessing.rows.groups import check_group_values, group_text
 from cerebro_plpy.preprocessing.rows.weight_column import find_column
+from cerebro_plpy.preprocessing.scoring.error_quantiles import USUAL_LEVEL
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.tables.models import granted_versions
 from cerebro_plpy.tables.models.granted_versions import ModelName, UsableVersion
@@ -71,6 +73,7 @@ class RowsArguments(NamedTuple):
     id_col: str | None = None
     row_type: int | None = None  # oid of a type whose text the rows get in place of ids
     query: str | None = None  # in place of a source
+    level: float | None = USUAL_LEVEL  # of intervals
 
 
 class SourceQuery(NamedTuple):
@@ -117,6 +120,7 @@ def predict_source(
     db.platform.check_process(MODULE)
     catalog = Catalog(db, MODULE, takes_query=True)
     version = granted_versions.find(db, MODULE, model)
+    level = check_level(MODULE, version, arguments.level)
     if arguments.row_type is None:
         raw_source = resolve_source_with_notice(catalog, version, arguments.source, arguments.query)
         id_columns = choose_id_columns(catalog, raw_source, arguments.id_col)
@@ -137,7 +141,7 @@ def predict_source(
         raw_source.settings,
     )
     rows = read_blocks(db, grouped_model, query, shared=shared)
-    return start_blocks(predict_blocks(db, gd, grouped_model, rows))
+    return start_blocks(predict_blocks(db, gd, grouped_model, rows, level))
 
 
 def start_blocks(blocks: Iterator[Any]) -> Iterator[Any]:
@@ -170,7 +174,7 @@ def load_grouped_model(
 
 
 def predict_blocks(
-    db: Database, gd: Globals, grouped_model: GroupedModel, blocks: RowBlocks
+    db: Database, gd: Globals, grouped_model: GroupedModel, blocks: RowBlocks, level: float
 ) -> Iterator[Block]:
     """Yield the predictions of blocks of rows.
 
@@ -185,7 +189,7 @@ def predict_blocks(
                 without_group += len(rows)
             prediction, probability, probabilities, number = split_answer(version, answer)
             yield (
-                version.margin,
+                find_margin(version, level),
                 [row["id"] for row in rows],
                 prediction,
                 probability,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil
 from typing import NamedTuple
 
 from cerebro_plpy.configs.train_spec import GroupLayout
@@ -33,8 +32,6 @@ from cerebro_plpy.run.workers.workers import (
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 MODULE = "train"
-COVERAGE = 0.9
-"""The share of numbers that lie within the margin of their predictions."""
 
 
 class Network(NamedTuple):
@@ -55,25 +52,6 @@ class HoldoutRows(NamedTuple):
     classes: tuple[str, ...]  # in the order of the target's columns; empty for a regression
     groups: Mapping[str, GroupLayout]  # the buffers of each group
     scale: TargetScale | None  # of the labels
-
-
-def compute_margin(distances: Sequence[float]) -> float | None:
-    """Return the largest distance of most numbers from their predictions.
-
-    This is the margin of split conformal prediction (Lei et al., 2018, section 2.2), a quantile
-    a little above that of the sample.
-
-    Args:
-        distances: of a sample of numbers from their predictions.
-
-    Returns:
-        None if the sample is too small.
-
-    >>> compute_margin([float(n) for n in range(1, 20)]), compute_margin([1.0, 2.0])
-    (18.0, None)
-    """
-    rank = ceil((len(distances) + 1) * COVERAGE)
-    return sorted(distances)[rank - 1] if rank <= len(distances) else None
 
 
 def read_holdout_rows(

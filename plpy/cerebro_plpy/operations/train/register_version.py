@@ -29,7 +29,6 @@ from cerebro_plpy.operations.train.holdout_predictions import (
     MODULE,
     HoldoutRows,
     Network,
-    compute_margin,
     predict_holdout,
     read_holdout_rows,
 )
@@ -54,11 +53,11 @@ from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import is_better
+from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
 from cerebro_plpy.preprocessing.scoring.metrics import (
     LARGER_IS_BETTER,
     SCORES,
     ScoredRow,
-    absolute_errors,
 )
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.tables.models import model_registry, model_versions
@@ -130,8 +129,8 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     comparison = Comparison(better=True)
     if entry is not None and not is_first:
         comparison = _compare_with_deployed(results, entry, rows, scored_rows)
-    if is_regression:
-        result = result._replace(margin=compute_margin(absolute_errors(scored_rows)))
+    calibration = fit_calibration(train_spec.task, scored_rows)
+    result = result._replace(margin=calibration.margin, calibration=calibration)
     if train_spec.start is not None:
         result = result._replace(base=(train_spec.start.run_id, train_spec.start.mst_key))
     added_version = model_registry.add(
@@ -304,9 +303,8 @@ def _complete_group_result(
     scored_rows = predict_holdout(results.context, rows, network, config["group_value"])
     if result.value is None:
         result = result._replace(value=SCORES[metric](scored_rows))
-    if is_regression:
-        result = result._replace(margin=compute_margin(absolute_errors(scored_rows)))
-    return result
+    calibration = fit_calibration(results.train_spec.task, scored_rows)
+    return result._replace(margin=calibration.margin, calibration=calibration)
 
 
 def _compare_with_deployed(

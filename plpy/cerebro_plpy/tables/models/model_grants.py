@@ -35,6 +35,7 @@ COLUMNS = (
     "recipe",
     "classes",
     "margin",
+    "calibration",
     "architecture",
     "compile_params",
     "backend",

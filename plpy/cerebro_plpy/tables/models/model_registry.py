@@ -15,6 +15,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session, transaction
 from cerebro_plpy.database.sql.identifiers import Names
 from cerebro_plpy.errors import ObjectNotReady, hidden_run
 from cerebro_plpy.platform.state_tables import StoredState, version_table
+from cerebro_plpy.preprocessing.scoring.calibration import NO_CALIBRATION, Calibration
 from cerebro_plpy.tables.models import model_grants
 
 REGISTERED = "registered"
@@ -58,6 +59,7 @@ class RunResult(NamedTuple):
     ensemble: Ensemble | None = None
     base: tuple[int, int] | None = None  # run and configuration of the version that it continues
     loss: float | None = None  # decides between equal values
+    calibration: Calibration = NO_CALIBRATION
 
 
 class GroupResult(NamedTuple):
@@ -128,6 +130,7 @@ def add(
             compile_params,
             state_table,
             result.loss,
+            result.calibration.to_json(),
             result.run_id,
             result.mst_key,
         )
@@ -167,6 +170,7 @@ def _add_group(session: Session, model: str, version: int, group: GroupResult) -
         group.rows,
         result.margin,
         state_table,
+        result.calibration.to_json(),
         result.run_id,
         result.mst_key,
     )

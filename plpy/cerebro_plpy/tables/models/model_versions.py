@@ -19,6 +19,7 @@ from cerebro_plpy.errors import DataCorrupted, NullNotAllowed, ObjectNotReady, U
 from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, TASKS
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.scoring.calibration import Calibration
 from cerebro_plpy.records import asdict, dataclass, fields, replace
 from cerebro_plpy.tables.models import column_types
 from cerebro_plpy.tables.models.column_types import ColumnTypes
@@ -61,6 +62,7 @@ class Version(PredictingVersion):
     seed: int
     group_by: str | None
     column_types: ColumnTypes | None  # at training; None for versions of older releases
+    calibration: Calibration
 
     @property
     def state_table(self) -> str:
@@ -134,7 +136,9 @@ def read_group_versions(db: Database, module: str, version: Version) -> dict[str
     groups = {}
     for row in rows:
         check_outputs({**asdict(version), **row})
-        group = replace(version, **{name: row[name] for name in GROUP_COLUMNS})
+        fields_of_group = {name: row[name] for name in GROUP_COLUMNS}
+        calibration = read_calibration({**asdict(version), **row})
+        group = replace(version, **fields_of_group, calibration=calibration)
         _check_weights(db, module, group)
         groups[row["group_value"]] = group
     return groups
@@ -171,6 +175,7 @@ def read_version(row: Row) -> Version:
         "recipe": recipe,
         "formats": read_recorded(record),
         "column_types": column_types.from_record(record),
+        "calibration": read_calibration(row),
     }
     return Version(**{field.name: values[field.name] for field in fields(Version)})
 
@@ -183,6 +188,14 @@ def _read_record(row: Row) -> object:
         return json.loads(row["reading"])
     except (ValueError, RecursionError) as error:
         raise _damaged(row, "reading", row["reading"]) from error
+
+
+def read_calibration(row: Row) -> Calibration:
+    """Return the calibration of a row of cerebro.version_log or cerebro.group_log."""
+    try:
+        return Calibration.from_json(row["calibration"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise _damaged(row, "calibration", row["calibration"]) from error
 
 
 def check_outputs(row: Row) -> Row:
