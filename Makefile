@@ -19,7 +19,7 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all server install uninstall setup installcheck demo test test-long test-bench greenplum chaos floors matrix bench
+.PHONY: help all server install uninstall setup installcheck demo test test-long test-bench greenplum chaos floors matrix bench bench-tables
 .PHONY: dist reference objects lint clean bootstrap
 
 help: ## say what can be made
@@ -127,6 +127,15 @@ bench: bootstrap ## measure beside other ways to do the same work; with BENCH="-
 	@$(READY) .venv/bench .venv/package
 	PYTHONPATH=tests/support:tests/contract .venv/bin/python -m bench $(BENCH)
 
+# TABLES, SEEDS (a number), SECONDS and CONTENDERS name what is measured; BUSY=2 keeps two cores busy meanwhile, AGAIN=ours
+# replaces what is there, TABLES=none only reports, and WRITE=1 writes docs/internals/benchmarks.md.
+bench-tables: bootstrap ## measure models of real tables beside AutoGluon, FLAML and others; adds what is missing to bench/quality/results.jsonl
+	@$(READY) .venv/bench .venv/package
+	PYTHONPATH=tests/support:tests/contract .venv/bin/python -m bench.quality \
+        $(if $(TABLES),--tables $(TABLES)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SECONDS),--seconds $(SECONDS)) \
+        $(if $(CONTENDERS),--contenders $(CONTENDERS)) $(if $(BUSY),--busy $(BUSY)) $(if $(AGAIN),--again $(AGAIN)) \
+        $(if $(WRITE),--write)
+
 test-bench: bootstrap ## run the tests of what `make bench` computes with
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest bench/tests
@@ -185,7 +194,7 @@ $(MADE):
 	@touch $@
 
 .venv/bench: .venv/runtime
-	@echo "Installing JAX, PyTorch, Optuna and Ray Tune"
+	@echo "Installing JAX, PyTorch, LightGBM, Optuna, Ray Tune, and packages with tables"
 	@.ci/packages $(PYTHON) tensorflow,torch,automl,demo,bench
 	@touch .venv/runtime $@
 

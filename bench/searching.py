@@ -24,7 +24,7 @@ from bench.courses import (
     shuffle,
 )
 from bench.pools import EPOCHS, GENERATED, KINDS, Pool
-from bench.quality import ERRORS
+from bench.quality.comparison import ERRORS
 from cerebro_plpy.configs.search_space.search_arguments import read_search_rule
 from cerebro_plpy.configs.search_space.search_rules import RuleContext
 from cerebro_plpy.scheduling.search.promotion_rules import Rule

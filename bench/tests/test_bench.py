@@ -29,7 +29,6 @@ from bench.job import Result, read_job, read_result, write_job, write_result
 from bench.madlib_hop import list_hops
 from bench.must import Target
 from bench.pools import Curve, Pool
-from bench.quality import Outcome, QualitySettings, report
 from bench.ratios import Span, compute_ratios
 from bench.tests.bench_job import JOB
 from bench.turns import WorkloadResults, is_out
@@ -183,61 +182,6 @@ def test_the_phases_add_up_to_the_time_of_the_call(lengths: list[int], workers: 
     began = BEGAN.timestamp()
     assert sum(break_down(read_steps(log), began, began + longest).values()) == pytest.approx(
         longest, abs=0.01
-    )
-
-
-def outcome(ours: list[float], boosting: list[float], table: str = "wine") -> Outcome:
-    return Outcome(table, 1234, {"ours": ours, "MLP": ours, "boosting": boosting})
-
-
-def test_what_is_behind_by_less_than_two_standard_errors_is_noise() -> None:
-    noisy = outcome([0.8, 0.9], [0.84, 0.87])
-    clear = outcome([0.80, 0.81, 0.79], [0.90, 0.92, 0.91])
-    assert (noisy.measure_gap("boosting") > 0, noisy.is_worse("boosting")) == (True, False)
-    assert clear.is_worse("boosting") and not clear.is_worse("MLP")
-    assert not outcome([0.1], [0.9]).is_worse("boosting")
-
-
-def test_wins_are_counted_by_means_and_squares_are_told_without_their_sign() -> None:
-    outcomes = [outcome([0.8, 0.9], [0.7, 0.8]), outcome([-2.0, -2.1], [-1.0, -1.1], "wages")]
-    text = report(outcomes, QualitySettings(["wine", "wages"], 2, 60))
-    assert (
-        "| `wine` | 1,234 | accuracy | 0.85 ± 0.071 | 0.85 ± 0.071 | 0.75 ± 0.071 | yes | yes |"
-        in text
-    )
-    assert (
-        "| `wages` | 1,234 | RMSE | 2.05 ± 0.071 | 2.05 ± 0.071 | 1.05 ± 0.071 | yes | no |" in text
-    )
-    assert "Not below MLP on 2 of 2 tables." in text
-    assert "Not below boosting on 1 of 2 tables; below by more than noise on wages." in text
-
-
-def test_who_is_installed_beside_the_pipelines_has_columns_too() -> None:
-    one = outcome([0.8], [0.7])
-    text = report(
-        [Outcome(one.name, one.rows, {**one.scores, "AutoGluon": [0.9]})],
-        QualitySettings(["wine"], 1, 60),
-    )
-    assert (
-        "| boosting | AutoGluon | not below MLP | not below boosting | not below AutoGluon |"
-        in text
-    )
-    assert "| `wine` | 1,234 | accuracy | 0.8 | 0.8 | 0.7 | 0.9 | yes | yes | no |" in text
-    assert "Not below AutoGluon on 0 of 1 tables." in text
-
-
-def test_images_series_and_texts_have_a_table_of_their_own() -> None:
-    outcomes = [
-        outcome([0.8], [0.7]),
-        Outcome("images", 1797, {"ours": [0.98], "support vectors": [0.99]}),
-    ]
-    mixed, special = report(outcomes, QualitySettings(["wine", "images"], 1, 60)).split(
-        "| table | rows | measure | ours | pipeline"
-    )
-    assert "`wine`" in mixed and "`images`" not in mixed and "on 1 of 1 tables" in mixed
-    assert (
-        "| `images` | 1,797 | accuracy | 0.98 | support vectors | 0.99 | no |" in special
-        and "wine" not in special
     )
 
 
