@@ -51,6 +51,8 @@ FORMATS = {
     "safetensors": "Write a folder with weights as safetensors, architecture and recipe as JSON.",
     "onnx": "Write an .onnx file for raw numbers and category codes, with its recipe as JSON "
     "beside it.",
+    "lightgbm": "Write boosted trees as a .txt file for LightGBM, with their recipe as JSON beside "
+    "it.",
 }
 """Formats of a model that a method `export_<format>` of the session writes, with their help."""
 

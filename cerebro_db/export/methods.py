@@ -7,6 +7,7 @@ from pathlib import Path
 from cerebro_db.export import event_files, model_files, onnx_files, registered_models, tracked_runs
 from cerebro_db.export.stored_models import ModelReference, read_model
 from cerebro_db.export.tracked_runs import EXPERIMENT, Target
+from cerebro_db.export.trees import lightgbm_files
 from cerebro_db.run_reader import RunReader
 
 
@@ -63,6 +64,19 @@ class Exports(RunReader):
         """Write an .onnx file that takes raw numbers and codes, and its recipe as .onnx.json."""
         stored = read_model(self.engine, ModelReference(model, version, group))
         return onnx_files.write_onnx(stored, Path(path), force)
+
+    def export_lightgbm(
+        self,
+        model: str,
+        path: str | Path,
+        *,
+        version: int | None = None,
+        group: str | None = None,
+        force: bool = False,
+    ) -> list[Path]:
+        """Write boosted trees as a .txt file for LightGBM, and their recipe as .txt.json."""
+        stored = read_model(self.engine, ModelReference(model, version, group))
+        return lightgbm_files.write_lightgbm(stored, Path(path), force)
 
     def export_tensorboard(
         self, run_id: int, path: str | Path, *, force: bool = False

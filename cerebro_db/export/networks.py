@@ -27,6 +27,7 @@ from cerebro_db.export.architecture import allowlist, architectures
 from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.target_scale import KEY, add_scale
+from cerebro_db.export.trees.stored_trees import check_network
 from cerebro_db.nouns import count_nouns
 from cerebro_db.optional_imports import import_keras
 
@@ -41,10 +42,12 @@ def build_network(stored: StoredModel) -> Any:
 
     Raises:
         InvalidText: the architecture is not JSON.
-        FeatureNotSupported: it has a class that is not listed, or this Keras cannot build it.
+        FeatureNotSupported: it is that of boosted trees, has a class that is not listed, or this
+            Keras cannot build it.
         InvalidParameter: it is larger than an architecture may be.
         DatatypeMismatch: the weights are not those of the architecture.
     """
+    check_network(stored)
     node = make_exported_architecture(stored)
     weights = _shape_weights(stored, measure_weights(node))
     model = _build(lambda keras: _deserialize(keras, node))

@@ -9,26 +9,37 @@ from typing import Any
 
 from cerebro_db.errors import FeatureNotSupported
 from cerebro_db.export.model_files import check_paths, format_description
-from cerebro_db.export.onnx_converters import GRAPH, choose_converter, convert
+from cerebro_db.export.onnx_converters import GRAPH, Conversion, choose_converter, convert
 from cerebro_db.export.onnx_scales import add_scales
 from cerebro_db.export.paths import stage_files
 from cerebro_db.export.recipe.rows import CODES, RAW, RawRows
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.target_scale import KEY
+from cerebro_db.export.trees.onnx_graph import write_graph
+from cerebro_db.export.trees.stored_trees import has_trees, read_trees
 
 ONNX = ".onnx"
 CONVERTER = "onnx_converter"
 """Key of a description with the library that has converted the network."""
+TREES_CONVERTER = "cerebro_db"
+"""The value of this key for boosted trees, which no other library converts."""
 
 
 def write_onnx(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     """Write an .onnx file, and the recipe to an .onnx.json file beside it; return both paths."""
     recipe_path = check_paths(path, ONNX, force)
-    make_raw_rows(stored)  # refuses a model without a recipe
-    choose_converter()
+    raw_rows = make_raw_rows(stored)  # refuses a model without a recipe
+    trees = None
+    if has_trees(stored):
+        trees = read_trees(stored)
+    else:
+        choose_converter()
     with TemporaryDirectory(prefix="cerebro-") as temporary, stage_files(path.parent) as staging:
         folder = Path(temporary)
-        conversion = convert(stored, folder)
+        if trees is None:
+            conversion = convert(stored, folder)
+        else:
+            conversion = Conversion(write_graph(trees, raw_rows, folder / GRAPH), TREES_CONVERTER)
         description = json.loads(format_description(stored, conversion.inputs))
         rows = RawRows(description)
         add_scales(folder / GRAPH, staging / path.name, rows, description.get(KEY))

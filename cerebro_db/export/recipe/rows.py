@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from . import scales, text_formats, text_hashing, value_texts, values
+from . import scales, text_formats, text_hashing, tree_columns, value_texts, values
 from .nouns import count_nouns
 from .scales import ARRAYS, PARTS, Array, Json, RawInput
 from .values import is_missing
@@ -136,6 +136,19 @@ class RawRows:
                 array = self.scaled_inputs[name].scale(array)
             inputs[self.network_names[name]] = array
         return inputs
+
+    def matrix(self, columns: Columns) -> Array:
+        """Return the columns that boosted trees take, for a model exported as LightGBM.
+
+        Args:
+            columns: values by column, such as a DataFrame.
+
+        Raises:
+            KeyError: a column is missing.
+        """
+        trees = self.description[tree_columns.KEY]
+        arrays = list(self.inputs(columns).values())
+        return tree_columns.join_columns(arrays, trees["inputs"])
 
     def _read_inputs(self, columns: Columns) -> dict[str, Array]:
         """Return the inputs before they are scaled, by their names here."""

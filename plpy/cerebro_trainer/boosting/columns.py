@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerebro_trainer.boosting.spec import TreesSpec
+from cerebro_trainer.boosting.model.spec import TreesSpec
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.wire.frames import Array, Arrays, Float32Array

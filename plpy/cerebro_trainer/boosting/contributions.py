@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerebro_trainer.boosting.forest import Forest
 from cerebro_trainer.boosting.loaded_model import LoadedModel
-from cerebro_trainer.boosting.spec import PackedInputs, TreesSpec
+from cerebro_trainer.boosting.model.forest import Forest
+from cerebro_trainer.boosting.model.spec import PackedInputs, TreesSpec
 from cerebro_trainer.boosting.transforms import average_slopes, compute_outputs
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.nouns import count_nouns

@@ -14,18 +14,19 @@ import numpy as np
 from cerebro_trainer.boosting import library
 from cerebro_trainer.boosting.columns import ColumnReader
 from cerebro_trainer.boosting.contributions import attribute_rows
-from cerebro_trainer.boosting.forest import Forest, list_variables
 from cerebro_trainer.boosting.growing import compute_base, join_arrays
 from cerebro_trainer.boosting.loaded_model import LoadedModel
+from cerebro_trainer.boosting.model.errors import TreesError
+from cerebro_trainer.boosting.model.forest import Forest, list_variables
+from cerebro_trainer.boosting.program import read_spec
 from cerebro_trainer.boosting.results import Results, compute_losses
 from cerebro_trainer.boosting.row_memory import RowMemory
 from cerebro_trainer.boosting.scoring import score_rows
-from cerebro_trainer.boosting.spec import TreesSpec
 from cerebro_trainer.boosting.transforms import compute_outputs
 from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.data.buffers import Buffer, get_single_target
 from cerebro_trainer.data.row_weights import ClassWeight, add_weights
-from cerebro_trainer.errors import ConfigError, RequestError
+from cerebro_trainer.errors import ConfigError, DamagedState, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.nouns import count_nouns
 from cerebro_trainer.programs.learner import Attributions, Columns, Learner, Sums
@@ -57,7 +58,7 @@ class BoostedTrees(Learner):
     """
 
     def __init__(self, program: ProgramSpec, threads: int, memory: RowMemory | None = None) -> None:
-        self.spec = TreesSpec.from_program(program)
+        self.spec = read_spec(program)
         compiled = program.compile
         names = [*(compiled.get("metrics") or ()), *(compiled.get("weighted_metrics") or ())]
         self._results = Results(names, self.spec.units > 1)
@@ -94,7 +95,10 @@ class BoostedTrees(Learner):
             DamagedState: its arrays are not those of trees.
         """
         if self._forest is None:
-            self._forest = Forest.from_arrays(self.spec, self._arrays)
+            try:
+                self._forest = Forest.from_arrays(self.spec, self._arrays)
+            except TreesError as error:
+                raise DamagedState(error.message) from error
         return self._forest
 
     @property

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from cerebro_trainer.boosting import library
-from cerebro_trainer.boosting.forest import Tree
-from cerebro_trainer.boosting.model_text import format_objective, read_trees
-from cerebro_trainer.boosting.spec import TreesSpec
+from cerebro_trainer.boosting.model.forest import Tree
+from cerebro_trainer.boosting.model.model_text import format_objective, read_trees
+from cerebro_trainer.boosting.model.spec import TreesSpec
 from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.wire.frames import Array, Float32Array
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from cerebro_trainer.boosting import library
-from cerebro_trainer.boosting.forest import Forest
-from cerebro_trainer.boosting.model_text import write_model
-from cerebro_trainer.boosting.spec import TreesSpec
+from cerebro_trainer.boosting.model.forest import Forest
+from cerebro_trainer.boosting.model.model_text import write_model
+from cerebro_trainer.boosting.model.spec import TreesSpec
 from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.wire.frames import Float32Array
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cerebro_trainer.boosting.forest import Forest
 from cerebro_trainer.boosting.growing import BinnedRows
+from cerebro_trainer.boosting.model.forest import Forest
+from cerebro_trainer.boosting.model.spec import PackedInputs, TreesSpec
 from cerebro_trainer.boosting.scoring import add_trees
-from cerebro_trainer.boosting.spec import PackedInputs, TreesSpec
 from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.wire.frames import Float32Array

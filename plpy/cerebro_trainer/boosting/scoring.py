@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerebro_trainer.boosting.forest import CATEGORY, Forest
-from cerebro_trainer.boosting.spec import WORD_BITS
+from cerebro_trainer.boosting.model.forest import CATEGORY, Forest
+from cerebro_trainer.boosting.model.spec import WORD_BITS
 from cerebro_trainer.data.arrays import Booleans, Floats
 from cerebro_trainer.wire.frames import Array, Float32Array
 

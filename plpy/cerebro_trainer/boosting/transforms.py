@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerebro_trainer.boosting.spec import TreesSpec
+from cerebro_trainer.boosting.model.spec import TreesSpec
 from cerebro_trainer.data.arrays import Floats
 
 MAX_SCORE = 700.0

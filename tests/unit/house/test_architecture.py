@@ -53,8 +53,11 @@ PACKAGES = {
 STANDALONE = PACKAGES["cerebro_db"] / "export" / "recipe"
 # Modules of the trainer that the client has, too, by links: what they import must have no package's
 # name.
-LINKS = PACKAGES["cerebro_db"] / "export" / "architecture"
-SHARED = {path.resolve() for path in LINKS.iterdir() if path.is_symlink()}
+LINKS = {
+    PACKAGES["cerebro_db"] / "export" / "architecture": "models",
+    PACKAGES["cerebro_db"] / "export" / "trees" / "model": "boosting/model",
+}
+SHARED = {path.resolve() for links in LINKS for path in links.iterdir() if path.is_symlink()}
 MODULES = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
 
 # The rooms of each package, bottom to top: each imports only what is below it. Modules at the root
@@ -251,11 +254,14 @@ def test_files_that_a_change_touches_are_there() -> None:
 
 def test_modules_that_the_client_shares_are_the_trainers() -> None:
     """By links in the clone; what is installed are two files."""
-    names = {path.name for path in LINKS.glob("*.py")} - {"__init__.py"}
-    assert {LINKS / name for name in names} == {
-        path for path in LINKS.iterdir() if path.is_symlink()
-    }
-    assert {PACKAGES["cerebro_trainer"] / "models" / name for name in names} == SHARED
+    shared = set()
+    for links, folder in LINKS.items():
+        names = {path.name for path in links.glob("*.py")} - {"__init__.py"}
+        assert {links / name for name in names} == {
+            path for path in links.iterdir() if path.is_symlink()
+        }
+        shared |= {(PACKAGES["cerebro_trainer"] / folder / name).resolve() for name in names}
+    assert shared == SHARED
 
 
 def test_what_is_copied_into_registered_models_needs_numpy_alone() -> None:

@@ -150,5 +150,7 @@ def test_a_verb_goes_with_its_noun(count: int, verb: str) -> None:
 def test_the_packages_have_one_function() -> None:
     first, *links = [ROOT / folder / "nouns.py" for folder in PACKAGES]
     links.append(ROOT / "cerebro_db" / "export" / "recipe" / "nouns.py")
+    links.append(ROOT / "cerebro_db" / "export" / "trees" / "model" / "nouns.py")
+    links.append(ROOT / "plpy" / "cerebro_trainer" / "boosting" / "model" / "nouns.py")
     assert not first.is_symlink()
     assert all(link.is_symlink() and link.resolve() == first for link in links)

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from tree_tables import make_grown, make_program
 
-from cerebro_trainer.boosting.forest import Forest, list_variables
-from cerebro_trainer.boosting.spec import TreesSpec
-from cerebro_trainer.errors import DamagedState
+from cerebro_trainer.boosting.model.errors import TreesError
+from cerebro_trainer.boosting.model.forest import Forest, list_variables
+from cerebro_trainer.boosting.program import read_spec
 from cerebro_trainer.wire.frames import Array
 
 PLPY = Path(__file__).parents[4] / "plpy"
 SUPPORT = Path(__file__).parents[3] / "support"
-SPEC = TreesSpec.from_program(make_program(3))
+SPEC = read_spec(make_program(3))
 VARIABLES = list_variables(SPEC)
 NAMES = [variable.name for variable in VARIABLES]
 DRAWS = 250
@@ -120,7 +120,7 @@ DAMAGES: dict[str, Callable[[], list[Array]]] = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_arrays_that_would_crash_or_mislead_are_refused(damage: str) -> None:
     check([*read_grown()])
-    with pytest.raises(DamagedState) as caught:
+    with pytest.raises(TreesError) as caught:
         check(DAMAGES[damage]())
     assert caught.value.sqlstate == "XX001"
 
@@ -153,7 +153,7 @@ def test_accepted_arrays_neither_crash_nor_hang() -> None:
         arrays = draw_damage(generator)
         try:
             check(arrays)
-        except DamagedState:
+        except TreesError:
             continue
         accepted |= {f"{count}/{position}": array for position, array in enumerate(arrays)}
         count += 1

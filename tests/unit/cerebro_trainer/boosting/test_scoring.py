@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from tree_tables import make_buffer, make_grown, make_program
 
 from cerebro_trainer.boosting import library, scoring
-from cerebro_trainer.boosting.forest import Forest, Tree
 from cerebro_trainer.boosting.loaded_model import LoadedModel
-from cerebro_trainer.boosting.model_text import read_trees, write_model
+from cerebro_trainer.boosting.model.forest import Forest, Tree
+from cerebro_trainer.boosting.model.model_text import read_trees, write_model
+from cerebro_trainer.boosting.model.spec import TreesSpec
+from cerebro_trainer.boosting.program import read_spec
 from cerebro_trainer.boosting.scoring import add_trees, score_rows
-from cerebro_trainer.boosting.spec import TreesSpec
 from cerebro_trainer.boosting.transforms import average_slopes, compute_outputs
 
 grown = cache(make_grown)
-SPECS = {units: TreesSpec.from_program(make_program(units)) for units in (1, 2, 3)}
+SPECS = {units: read_spec(make_program(units)) for units in (1, 2, 3)}
 THRESHOLDS = st.sampled_from((0.0, 1e-20, -1e-20, 0.1, 0.5, -2.5, 1e300, -1e300, 3.4e38, 1 / 3))
 NUMBERS = st.sampled_from((0.0, np.nan, 0.1, 0.5, -2.5, 1e-20, 3e38, -3e38, 1 / 3, 7.0))
 

@@ -3,6 +3,8 @@
 LightGBM's own reader crashes on texts that are wrong, so it only gets texts that this module has
 written. The first round of a text is the base, as trees of one leaf: so the text predicts by
 itself, and adds in the same order.
+
+The client has this module by a link, so its imports are relative.
 """
 
 from __future__ import annotations
@@ -11,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from cerebro_trainer.boosting.forest import CATEGORY, Forest, Tree
-from cerebro_trainer.boosting.spec import TreesSpec
-from cerebro_trainer.wire.frames import Array
+from .forest import CATEGORY, Array, Forest, Tree
+from .spec import TreesSpec
 
 Section = Mapping[str, str]
 """The values of a tree by their names."""

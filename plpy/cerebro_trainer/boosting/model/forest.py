@@ -11,19 +11,21 @@ checked before it is used.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from cerebro_trainer.boosting.spec import TreesSpec
-from cerebro_trainer.data.arrays import Booleans, Floats
-from cerebro_trainer.errors import DamagedState
-from cerebro_trainer.nouns import count_nouns
-from cerebro_trainer.wire.frames import Array, Arrays
+from .errors import TreesError
+from .nouns import count_nouns
+from .spec import TreesSpec
+
+Array: TypeAlias = npt.NDArray[Any]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Booleans: TypeAlias = npt.NDArray[np.bool_]
 
 CATEGORY = 1
 DEFAULT_LEFT = 2
@@ -102,11 +104,11 @@ class Forest:
         return cls(*(np.zeros(shape, dtype) for _, dtype, shape in list_variables(spec)))
 
     @classmethod
-    def from_arrays(cls, spec: TreesSpec, arrays: Arrays) -> Forest:
+    def from_arrays(cls, spec: TreesSpec, arrays: Sequence[Array]) -> Forest:
         """Return the state of arrays after checking them.
 
         Raises:
-            DamagedState: the arrays are not those of trees that such a config can have.
+            TreesError: the arrays are not those of trees that such a config can have.
         """
         forest = cls(*arrays)
         check_forest(spec, forest)
@@ -219,7 +221,7 @@ def check_forest(spec: TreesSpec, forest: Forest) -> None:
     """Check all arrays of a state.
 
     Raises:
-        DamagedState: see the messages.
+        TreesError: see the messages.
     """
     pairs = zip(list_variables(spec), forest.to_arrays(), strict=True)
     for (name, dtype, shape), array in pairs:
@@ -294,10 +296,4 @@ def _check_children(forest: Forest, leaves: Array, is_node: Booleans) -> None:
 def require(condition: bool, reason: str) -> None:
     """Raise an error if a condition of a state is not met."""
     if not condition:
-        raise DamagedState(f"in its trees, {reason}")
-
-
-def count_bytes(spec: TreesSpec) -> int:
-    """Return the bytes of a state."""
-    variables: list[Any] = list_variables(spec)
-    return sum(math.prod(shape) * np.dtype(dtype).itemsize for _, dtype, shape in variables)
+        raise TreesError(f"in its trees, {reason}", sqlstate="XX001")

@@ -2,6 +2,8 @@
 
 The object has the keys of `TreesSpec` and no others. A stranger may have written it, so every
 number has bounds, and so has the room that a state takes.
+
+The client has this module by a link, so its imports are relative.
 """
 
 from __future__ import annotations
@@ -12,9 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cerebro_trainer.errors import ConfigError
-from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.nouns import count_nouns
+from .errors import TreesError
+from .nouns import count_nouns
 
 CLASS_NAME = "BoostedTrees"
 """The `class_name` of an architecture of boosted trees."""
@@ -28,12 +29,6 @@ MAX_LEVELS = 4096
 """Levels of a category whose sets are stored as bits."""
 WORD_BITS = 32
 INPUTS = ("numbers", "indicators", "missing", "cardinalities", "vectors")
-LOSSES = {
-    "mean_squared_error": False,
-    "mse": False,
-    "categorical_crossentropy": True,
-}
-"""The losses that trees are grown for; true for those of classes."""
 
 
 @dataclass(frozen=True)
@@ -93,30 +88,18 @@ class TreesSpec:
     category_levels: int  # categories with more codes are read as numbers
 
     @classmethod
-    def from_program(cls, program: ProgramSpec) -> TreesSpec:
-        """Read the specification of a program.
+    def from_architecture(cls, architecture: Mapping[str, Any]) -> TreesSpec:
+        """Read the specification of an architecture.
 
         Raises:
-            ConfigError: a value is missing, unknown or out of range.
+            TreesError: a value is missing, unknown or out of range.
         """
-        spec = cls.from_architecture(program.architecture)
-        if program.dtype_policy is not None or program.cut is not None:
-            raise ConfigError(
-                "boosted trees have no layers: neither a dtype policy nor a cut",
-                sqlstate="0A000",
-            )
-        _check_targets(program, spec.units)
-        return spec
-
-    @classmethod
-    def from_architecture(cls, architecture: Mapping[str, Any]) -> TreesSpec:
-        """Read an architecture, whatever it is compiled with."""
         if architecture.get("class_name") != CLASS_NAME:
             class_name = repr(architecture.get("class_name"))
-            raise ConfigError(f"the architecture is {class_name:.80}, expected {CLASS_NAME!r}")
+            raise TreesError(f"the architecture is {class_name:.80}, expected {CLASS_NAME!r}")
         unknown = sorted(set(architecture) - {"class_name", "config"})
         if unknown:
-            raise ConfigError(f"an architecture of boosted trees has no {', '.join(unknown):.80}")
+            raise TreesError(f"an architecture of boosted trees has no {', '.join(unknown):.80}")
         config = Fields("config", architecture.get("config"), cls.__dataclass_fields__)
         spec = cls(
             inputs=_read_inputs(config.values["inputs"]),
@@ -139,21 +122,21 @@ class TreesSpec:
 
     def _check_size(self) -> None:
         if not 1 <= self.inputs.columns <= MAX_COLUMNS:
-            raise ConfigError(
+            raise TreesError(
                 f"boosted trees read from 1 to {MAX_COLUMNS} columns, received "
                 f"{self.inputs.columns}",
                 sqlstate="54000",
                 hint="Texts and pictures are for networks.",
             )
         if self.tree_room * self.leaves > MAX_NODES:
-            raise ConfigError(
+            raise TreesError(
                 f"there are {count_nouns(self.tree_room, 'tree')}, each with "
                 f"{count_nouns(self.leaves, 'leaf')}: more than {MAX_NODES} leaves together",
                 sqlstate="54000",
                 hint="Fewer trees or fewer leaves take less room.",
             )
         if self.low is not None and self.high is not None and self.low > self.high:
-            raise ConfigError(f"low is {self.low}, above high, which is {self.high}")
+            raise TreesError(f"low is {self.low}, above high, which is {self.high}")
 
     @property
     def outputs(self) -> int:
@@ -192,18 +175,16 @@ class Fields:
     """The fields of a JSON object with exactly the expected keys.
 
     Raises:
-        ConfigError: a key is missing or unknown.
+        TreesError: a key is missing or unknown.
     """
 
     def __init__(self, name: str, value: object, keys: Sequence[str] | Mapping[str, Any]) -> None:
         if not isinstance(value, dict):
-            raise ConfigError(
-                f'"{name}" of boosted trees must be an object, received {value!r:.80}'
-            )
+            raise TreesError(f'"{name}" of boosted trees must be an object, received {value!r:.80}')
         if set(value) != set(keys):
             missing = ", ".join(sorted(set(keys) - set(value))) or "no key"
             unknown = ", ".join(sorted(set(value) - set(keys))) or "no key"
-            raise ConfigError(
+            raise TreesError(
                 f'"{name}" of boosted trees lacks {missing:.150}, and has {unknown:.150} that is '
                 "unknown"
             )
@@ -214,7 +195,7 @@ class Fields:
         """Return a whole number within bounds."""
         value = self.values[key]
         if type(value) is not int or not low <= value <= high:
-            raise ConfigError(
+            raise TreesError(
                 f'"{key}" of boosted trees must be a whole number from {low} to {high}, received '
                 f"{value!r:.80}"
             )
@@ -230,7 +211,7 @@ class Fields:
         is_number = type(value) in (int, float) and math.isfinite(value)
         if not is_number or not low <= value <= high or (above and value == low):
             lowest = "above" if above else "from"
-            raise ConfigError(
+            raise TreesError(
                 f'"{key}" of boosted trees must be a number {lowest} {low:g} to {high:g}, received '
                 f"{value!r:.80}"
             )
@@ -250,9 +231,9 @@ def _read_inputs(value: object) -> PackedInputs:
     pairs = _read_list(fields.values, "missing")
     width = numbers + indicators
     missing = tuple(_read_pair(pair, numbers, width) for pair in pairs)
-    for position, kind in enumerate(("number", "indicator")):
-        if len({pair[position] for pair in missing}) != len(missing):
-            raise ConfigError(f'"missing" of boosted trees has one {kind} twice: {pairs!r}'[:300])
+    # The numbers of one column, such as the parts of a point in time, share an indicator.
+    if len({number for number, _ in missing}) != len(missing):
+        raise TreesError(f'"missing" of boosted trees has one number twice: {pairs!r}'[:300])
     return PackedInputs(
         numbers,
         indicators,
@@ -268,7 +249,7 @@ def _read_pair(value: object, numbers: int, width: int) -> tuple[int, int]:
         number, indicator = value
         if 0 <= number < numbers <= indicator < width:
             return number, indicator
-    raise ConfigError(
+    raise TreesError(
         f'"missing" of boosted trees must pair a number below {numbers} with an indicator below '
         f"{width}, received {value!r:.80}"
     )
@@ -277,36 +258,15 @@ def _read_pair(value: object, numbers: int, width: int) -> tuple[int, int]:
 def _read_list(values: Mapping[str, Any], key: str) -> list[Any]:
     value = values[key]
     if not isinstance(value, list) or len(value) > MAX_COLUMNS:
-        raise ConfigError(f'"{key}" of boosted trees must be a list, received {value!r:.80}')
+        raise TreesError(f'"{key}" of boosted trees must be a list, received {value!r:.80}')
     return value
 
 
 def _read_integers(values: Mapping[str, Any], key: str, low: int, high: int) -> tuple[int, ...]:
     entries = _read_list(values, key)
     if not all(type(entry) is int and low <= entry <= high for entry in entries):
-        raise ConfigError(
+        raise TreesError(
             f'"{key}" of boosted trees must be whole numbers from {low} to {high}, received '
             f"{entries!r:.80}"
         )
     return tuple(entries)
-
-
-def _check_targets(program: ProgramSpec, units: int) -> None:
-    """Check that the loss and the dependent column fit the units."""
-    loss = program.compile.get("loss")
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise ConfigError(
-            f"boosted trees have no loss {loss!r:.80}", hint=f"Expected one of {', '.join(LOSSES)}."
-        )
-    classes = [target.classes for target in program.targets]
-    expected_units = classes[0] or 1 if classes else 0
-    if len(classes) != 1 or expected_units != units or classes[0] == 1:
-        raise ConfigError(
-            f"the trees have {count_nouns(units, 'unit')}, but the dependent columns have these "
-            f"numbers of classes: {classes}",
-            sqlstate="42804",
-        )
-    if LOSSES[loss] != (units > 1):
-        raise ConfigError(
-            f"the loss {loss!r} does not fit {count_nouns(units, 'unit')}", sqlstate="42804"
-        )

@@ -1,0 +1,1 @@
+"""Boosted trees as files: LightGBM's text, and an ONNX graph."""

@@ -1,0 +1,1 @@
+"""Boosted trees as they are stored: modules of the trainer, by links."""

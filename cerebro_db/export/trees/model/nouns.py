@@ -1,0 +1,1 @@
+../../../../plpy/cerebro_trainer/boosting/model/nouns.py

@@ -1,0 +1,1 @@
+"""Boosted trees as they are stored: config, arrays and text. The client shares this by links."""

@@ -1,0 +1,186 @@
+"""Boosted trees as LightGBM's text and as ONNX: the predictions of the trainer."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import onnxruntime
+import pytest
+import tree_tables
+from tree_tables import make_architecture
+
+from cerebro_db.errors import DataCorrupted, FeatureNotSupported, InvalidParameter
+from cerebro_db.export.model_files import write_keras, write_safetensors
+from cerebro_db.export.onnx_files import CONVERTER, write_onnx
+from cerebro_db.export.recipe.rows import RawRows
+from cerebro_db.export.stored_models import StoredModel
+from cerebro_db.export.trees.lightgbm_files import write_lightgbm
+from cerebro_db.export.trees.stored_trees import name_columns, read_trees
+from cerebro_trainer.boosting.family import BoostedTrees
+from cerebro_trainer.data.buffers import Buffer
+
+ROWS = 400
+LEVELS = [6, 40]
+SCALE = {"center": 0.5, "width": 2.0}
+FEATURES: list[dict[str, Any]] = [
+    {"kind": "number", "column": "a b", "family": "float", "missing": True, "scale": SCALE},
+    {"kind": "number", "column": "a_b", "family": "integer", "missing": False, "scale": SCALE},
+    {"kind": "category", "column": "kind", "family": "text",
+     "values": [str(code) for code in range(1, LEVELS[0])]},
+    {"kind": "category", "column": "town", "family": "text",
+     "values": [str(code) for code in range(1, LEVELS[1])]},
+    {"kind": "array", "column": "blank", "shape": [3], "divisor": 1.0},
+    {"kind": "array", "column": "signal", "shape": [2], "divisor": 2.0},
+]  # fmt: skip
+"""Columns of a table: a number that may be missing, another, categories, and arrays of which trees
+read the last one only.
+"""
+INPUTS = {
+    "numbers": 2,
+    "indicators": 1,
+    "missing": [[0, 2]],
+    "cardinalities": LEVELS,
+    "vectors": [0, 2],
+}
+TARGET = {"low": -3.0, "offset": 4.0, "deviation": 2.5, "high": 6.0}
+
+
+def make_rows(rows: int, seed: int) -> dict[str, list[Any]]:
+    """Rows of the table, with values that the recipe does not know."""
+    generator = np.random.default_rng(seed)
+    numbers = generator.normal(size=rows).tolist()
+    return {
+        "a b": [None if index % 5 == 0 else number for index, number in enumerate(numbers)],
+        "a_b": generator.integers(-3, 4, rows).tolist(),
+        "kind": [str(code) for code in generator.integers(1, LEVELS[0] + 1, rows)],
+        "town": [str(code) for code in generator.integers(1, LEVELS[1] + 1, rows)],
+        "blank": [[0.0, 1.0, 2.0]] * rows,
+        "signal": generator.normal(size=(rows, 2)).tolist(),
+    }
+
+
+def describe(units: int) -> dict[str, Any]:
+    """The description of a version, as it is read from the database."""
+    task = "regression" if units == 1 else "classification"
+    description: dict[str, Any] = {"features": FEATURES, "task": task, "model": "m"}
+    description |= {"margin": None, "target_type": "double precision"}
+    description["classes"] = [f"class {unit}" for unit in range(units)]
+    if units == 1:
+        description["target_scale"] = TARGET
+    return description
+
+
+@cache
+def make_trained(units: int) -> tuple[StoredModel, BoostedTrees]:
+    """Trees that have grown over such rows, as they are stored, and in the trainer."""
+    values: dict[str, Any] = {
+        "inputs": INPUTS, "units": units, "low": -1.0, "category_levels": 39
+    }  # fmt: skip
+    if units > 1:
+        values["low"] = None
+    learner = BoostedTrees(tree_tables.make_program(**values), 1)
+    arrays = tuple(RawRows(describe(units)).inputs(make_rows(ROWS, 1)).values())
+    score = arrays[0][:, 0] + (arrays[1][:, 0] > 3) + (arrays[1][:, 1] % 3) + arrays[3][:, 1]
+    target = score[:, np.newaxis].astype(np.float32)
+    if units > 1:
+        target = np.eye(units, dtype=np.int16)[np.digitize(score, np.linspace(0, 3, units - 1))]
+    tree_tables.grow(learner, [Buffer(0, ROWS, arrays, (target,), 1)])
+    architecture = json.dumps(make_architecture(**values))
+    return StoredModel(architecture, describe(units), list(learner.read())), learner
+
+
+UNITS = pytest.mark.parametrize("units", (1, 2, 3))
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:column .* which the model does not know:UserWarning"
+)
+
+
+@UNITS
+def test_files_predict_what_the_trainer_predicts(units: int, tmp_path: Path) -> None:
+    """Of rows that are new, by LightGBM and by ONNX, from raw columns."""
+    stored, learner = make_trained(units)
+    table = make_rows(300, 2)
+    (expected,) = learner.predict([*RawRows(stored.description).inputs(table).values()])
+
+    path, description = write_onnx(stored, tmp_path / "m.onnx", False)
+    rows = RawRows.of(description.read_text())
+    (outputs,) = onnxruntime.InferenceSession(path).run(None, rows.raw(table))
+    # Leaves are added in double precision, in another order; outputs are in single precision.
+    if units == 1:
+        numbers = TARGET["low"] + (TARGET["offset"] + TARGET["deviation"] * expected.astype(float))
+        numbers = np.clip(numbers, TARGET["low"], TARGET["high"])
+        assert np.abs(outputs - numbers).max() < 1e-6 and outputs.dtype == np.float64
+    else:
+        assert np.abs(outputs - expected).max() < 1e-6
+    assert json.loads(description.read_text())[CONVERTER] == "cerebro_db"
+
+    path, description = write_lightgbm(stored, tmp_path / "m.txt", False)
+    rows = RawRows.of(description.read_text())
+    booster = lightgbm.Booster(model_file=path)
+    scores = np.asarray(booster.predict(rows.matrix(table)))
+    if units == 1:
+        scores = np.maximum(scores, -1.0)
+    if units == 2:
+        scores = np.stack([1 - scores, scores], axis=1)
+    assert np.abs(scores.reshape(expected.shape) - expected).max() < 1e-6
+    assert booster.feature_name() == ["a_b", "a_b_2", "kind", "town", "signal.1", "signal.2"]
+
+
+def test_files_need_their_suffix_and_are_not_overwritten(tmp_path: Path) -> None:
+    stored, _ = make_trained(1)
+    with pytest.raises(InvalidParameter, match=r"ends in \.txt"):
+        write_lightgbm(stored, tmp_path / "m.model", False)
+    with pytest.raises(FeatureNotSupported, match="boosted trees, which are not a model of Keras"):
+        write_keras(stored, tmp_path / "m.keras", False)
+    with pytest.raises(FeatureNotSupported, match="boosted trees, which are not a model of Keras"):
+        write_safetensors(stored, tmp_path / "m", False)
+    network = StoredModel('{"class_name": "Sequential"}', stored.description, [])
+    with pytest.raises(FeatureNotSupported, match="the model is a network"):
+        write_lightgbm(network, tmp_path / "m.txt", False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_of_strangers_are_checked(tmp_path: Path) -> None:
+    """A text that would crash LightGBM is not written."""
+    stored, _ = make_trained(1)
+    weights = [np.array(array) for array in stored.weights]
+    weights[5][0, 0] = 9999
+    damaged = StoredModel(stored.architecture, stored.description, weights)
+    for write, name in ((write_lightgbm, "m.txt"), (write_onnx, "m.onnx")):
+        with pytest.raises(DataCorrupted, match="child of a node is missing"):
+            write(damaged, tmp_path / name, False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_of_columns_are_unique() -> None:
+    stored, _ = make_trained(1)
+    names = name_columns(RawRows(stored.description), read_trees(stored).spec)
+    assert len({*names}) == len(names) and not any(" " in name for name in names)
+
+
+def test_trees_without_a_split_are_a_file(tmp_path: Path) -> None:
+    """Trees that have not grown, and trees of one leaf."""
+    stored, _ = make_trained(3)
+    arrays = [np.zeros_like(array) for array in stored.weights]
+    arrays[1] += [0.1, 0.2, 0.3]
+    states = [arrays, [np.array(array) for array in arrays]]
+    states[1][0] += 1
+    states[1][2][:3] = 1
+    states[1][9][:3, 0] = [1.0, 2.0, 3.0]
+    table = make_rows(4, 2)
+    for number, state in enumerate(states):
+        model = StoredModel(stored.architecture, stored.description, state)
+        learner_of_state = BoostedTrees(tree_tables.make_program(
+            inputs=INPUTS, units=3, category_levels=39), 1)  # fmt: skip
+        learner_of_state.write(state)
+        inputs = [*RawRows(stored.description).inputs(table).values()]
+        (expected,) = learner_of_state.predict(inputs)
+        path, description = write_onnx(model, tmp_path / f"m{number}.onnx", False)
+        rows = RawRows.of(description.read_text())
+        (outputs,) = onnxruntime.InferenceSession(path).run(None, rows.raw(table))
+        assert np.abs(outputs - expected).max() < 1e-6
