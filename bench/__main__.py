@@ -11,6 +11,7 @@ from bench import (
     document,
     estimates,
     features,
+    first_model,
     gpu,
     groups,
     must,
@@ -19,6 +20,7 @@ from bench import (
     sharing,
     strategies,
     tables,
+    tree_predictions,
 )
 from bench.bench_server import BenchServer
 from bench.contenders import ALONE, OURS, PEERS, TORCH, Contender
@@ -40,6 +42,8 @@ ESTIMATES = "estimates"
 STRATEGIES = "strategies"
 SEEDS = "seeds"
 GPU = "gpu"
+FIRST_MODEL = "first-model"
+TREE_PREDICTIONS = "tree-predictions"
 PARTS = (
     *WORKLOADS,
     WITH_TORCH.key,
@@ -52,6 +56,8 @@ PARTS = (
     ESTIMATES,
     STRATEGIES,
     SEEDS,
+    FIRST_MODEL,
+    TREE_PREDICTIONS,
 )
 ESTIMATES_PER_WORKLOAD = 5
 TITLES = {key: workload.title for key, workload in WORKLOADS.items()}
@@ -170,6 +176,16 @@ def _report_strategies(server: BenchServer, args: argparse.Namespace) -> str:
     return strategies.report(strategy_runs, TITLES)
 
 
+def _report_first_model(server: BenchServer, args: argparse.Namespace) -> str:
+    measured = first_model.measure_first_models(server, args.scale, args.repeats, echo)
+    return first_model.report(measured)
+
+
+def _report_tree_predictions(server: BenchServer, args: argparse.Namespace) -> str:
+    speeds = tree_predictions.measure_trees(server, args.scale, args.repeats, echo)
+    return tree_predictions.report(speeds, args.scale)
+
+
 REPORTS: Mapping[str, Callable[[BenchServer, argparse.Namespace], str]] = {
     SEARCHES: _report_searches,
     JOB: _report_search_job,
@@ -181,6 +197,8 @@ REPORTS: Mapping[str, Callable[[BenchServer, argparse.Namespace], str]] = {
     ESTIMATES: _report_estimates,
     GPU: lambda server, args: gpu.measure_gpu(server, args.scale, echo),
     STRATEGIES: _report_strategies,
+    FIRST_MODEL: _report_first_model,
+    TREE_PREDICTIONS: _report_tree_predictions,
 }
 """The functions that measure a part and return its report, in the order of their execution."""
 

@@ -46,3 +46,10 @@ def make_rows(count: str) -> pandas.DataFrame:
         names = np.array([f"level {level}" for level in range(LEVELS[number])], dtype=object)
         columns[f"c{number}"] = names[code]
     return pandas.DataFrame({**columns, "y": target})
+
+
+def select_columns(frame: pandas.DataFrame, numbers: int, categories: int) -> pandas.DataFrame:
+    """Return such rows with the first columns of numbers and categories, and the target."""
+    names = [*(f"n{number}" for number in range(numbers))]
+    names += [f"c{number}" for number in range(categories)]
+    return frame[[*names, "y"]]

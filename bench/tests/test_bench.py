@@ -19,7 +19,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
-from bench import courses, limits, measure, must, searching, tables
+from bench import (
+    courses,
+    first_model,
+    generated_tables,
+    limits,
+    measure,
+    must,
+    searching,
+    tables,
+    tree_predictions,
+)
 from bench.bench_server import BenchServer
 from bench.breakdown import PHASES, break_down, break_down_cpu, read_steps
 from bench.contenders import Attempt, Loops
@@ -500,10 +510,52 @@ def test_the_document_has_a_place_for_everything_measured() -> None:
         "search-job",
         "groups",
         "seeds",
+        "first-model",
+        "tree-predictions",
         *WORKLOADS,
         *must.FASTER,
     ):
         assert replace_section(document, name, "content") != document
+
+
+def test_a_first_model_is_reported_by_medians_and_a_missing_one_is_counted() -> None:
+    size = first_model.Size(10_000, 14, 6, 5)
+    attempts = [
+        first_model.FirstModel(2.0, 5.1, "linear"),
+        first_model.FirstModel(4.0, 5.3, "boosting"),
+        first_model.FirstModel(None, 6.5, reason="the budget was over"),
+    ]
+    assert (
+        "| 10,000 x 20 | 5 s | 3.0 s | boosting, linear | 5.3 s | 2 of 3 |"
+        in first_model.report({size: attempts})
+    )
+    assert "| 10,000 x 20 | 5 s | - |  | 6.5 s | 0 of 1 |" in first_model.report(
+        {size: attempts[2:]}
+    )
+
+
+def test_the_speed_of_trees_is_reported_as_a_share_of_lightgbm() -> None:
+    speed = tree_predictions.TreeSpeed(
+        leaves=31,
+        threads=2,
+        rows_per_second=27_000,
+        own_rows_per_second=30_000,
+        row_ms=3.5,
+        own_row_ms=1.0,
+    )
+    text = tree_predictions.report([speed], REPORT)
+    assert "| 31 | 27,000 | 30,000 | 0.90 | 3.5 ms | 1.0 ms | 2.5 ms |" in text
+    assert "200,000 rows of 20 columns, 2 threads" in text
+
+
+def test_generated_rows_have_the_inputs_that_are_asked_for() -> None:
+    frame = generated_tables.make_rows("50")
+    assert frame.shape == (50, 31)
+    for size in (size for sizes in first_model.SIZES.values() for size in sizes):
+        rows = generated_tables.select_columns(frame, size.numbers, size.categories)
+        assert rows.shape == (50, size.columns + 1) and rows["y"].notna().all()
+    assert frame["n2"].isna().any() and frame["c0"].nunique() == 3
+    assert frame.equals(generated_tables.make_rows("50"))
 
 
 def test_what_contenders_are_told_and_tell_survives_the_way(tmp_path: Path) -> None:
