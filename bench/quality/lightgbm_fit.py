@@ -34,18 +34,22 @@ class Trial(NamedTuple):
 
 
 class Encoder:
-    """Categories of the training rows as codes of pandas, and dates as seconds."""
+    """Categories of the training rows as codes of pandas."""
 
     def __init__(self, rows: pandas.DataFrame) -> None:
         self._levels = {
-            name: pandas.CategoricalDtype(rows[name].dropna().unique())
+            str(name): pandas.Index(rows[name].dropna().unique())
             for name in rows
             if not pandas.api.types.is_numeric_dtype(rows[name])
         }
 
     def encode(self, rows: pandas.DataFrame) -> pandas.DataFrame:
-        """Return rows for LightGBM; values that training rows lack are missing."""
-        return rows.astype(self._levels)
+        """Return rows for LightGBM; levels that training rows lack are missing."""
+        categories = {
+            name: pandas.Categorical.from_codes(levels.get_indexer_for(rows[name]), levels)
+            for name, levels in self._levels.items()
+        }
+        return rows.assign(**categories)
 
 
 def train(task: Task) -> Predict:

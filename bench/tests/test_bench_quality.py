@@ -13,8 +13,10 @@ import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 from trials import trials
 
+from bench.quality import lightgbm_fit, pipelines
 from bench.quality.comparison import ERRORS, compute_mean_ranks, measure_gap
 from bench.quality.contenders import (
     BEST,
@@ -50,7 +52,7 @@ from bench.quality.task import (
     write_task,
 )
 from bench.real_tables import TABLES, TWENTY
-from bench.rivals import RIVALS
+from bench.rivals import RIVALS, score
 
 BY_TIME = Validation(TIME, "at")
 BY_GROUP = Validation(GROUP, "who")
@@ -194,6 +196,44 @@ def test_a_task_and_its_answer_survive_the_way(tmp_path: Path) -> None:
     answer = Answer(predictions=["a", "b"], train_seconds=1.5, predict_seconds=0.5, more={"n": 1})
     write_answer(answer, tmp_path / "answer")
     assert read_answer(tmp_path / "answer") == answer
+
+
+TRAINS = {LIGHTGBM: lightgbm_fit.train, BOOSTING: pipelines.train, MLP: pipelines.train}
+
+
+@pytest.mark.parametrize(
+    "contender, classes", [(LIGHTGBM, 0), (LIGHTGBM, 2), (LIGHTGBM, 3), (BOOSTING, 0), (MLP, 3)]
+)
+def test_a_peer_learns_from_categories_dates_and_missing_values(
+    contender: str, classes: int, tmp_path: Path
+) -> None:
+    """A level that no training row has is predicted, too."""
+    rng = np.random.default_rng(classes)
+    level = rng.integers(0, 4, size=240)
+    x = rng.normal(size=240)
+    at = pandas.to_datetime(rng.integers(0, 10**9, size=240), unit="s")
+    signal = level + np.where(np.isnan(x), 0, x)
+    target: list[object] = [*signal]
+    if classes:
+        quantiles = np.quantile(signal, np.linspace(0, 1, classes + 1)[1:-1])
+        target = [f"class {number}" for number in np.searchsorted(quantiles, signal)]
+    x[::10] = np.nan
+    names = pandas.Series([f"level {number}" for number in level], dtype=object)
+    names[200] = "unseen"
+    names[5] = np.nan
+    frame = pandas.DataFrame({"x": x, "name": names, "at": at, "y": target})
+    kind = CLASSIFICATION if classes else REGRESSION
+    task = replace(
+        TASK, contender=contender, kind=kind, seconds=0, train=str(tmp_path / "train.npz")
+    )
+    write_frame(frame[:200], Path(task.train))
+    test = frame[200:].reset_index(drop=True)
+    with threadpool_limits(1):  # other tests have the other cores
+        predicted = TRAINS[contender](task)(test.drop(columns=["y"]))
+    truth = test["y"].to_numpy()
+    constant = np.full(len(truth), statistics.mode(target) if classes else np.mean(signal))
+    assert len(predicted) == len(truth)
+    assert score(kind, truth, predicted) > score(kind, truth, constant)
 
 
 def test_ours_gets_the_split_that_a_user_would_type() -> None:
