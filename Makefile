@@ -177,13 +177,13 @@ $(MADE):
 	@touch $@
 
 .venv/runtime: pyproject.toml $(MADE)
-	@echo "Installing TensorFlow, Keras and what else is needed; the first time this downloads some 300 MB"
-	@.ci/packages $(PYTHON) tensorflow,demo
+	@echo "Installing TensorFlow, Keras, LightGBM and what else is needed; the first time this downloads some 300 MB"
+	@.ci/packages $(PYTHON) tensorflow,boosting,demo
 	@touch $@
 
 .venv/dev: .venv/runtime
-	@echo "Installing JAX, PyTorch, Optuna, pytest, ruff and mypy; the first time this downloads some 280 MB"
-	@.ci/packages $(PYTHON) tensorflow,jax,torch,automl,demo,export,tf2onnx,dev
+	@echo "Installing JAX, PyTorch, LightGBM, Optuna, pytest, ruff and mypy; the first time this downloads some 280 MB"
+	@.ci/packages $(PYTHON) tensorflow,jax,torch,boosting,automl,demo,export,tf2onnx,dev
 	@.venv/bin/python -m pip install --no-deps 'keras-hub>=0.32' regex tokenizers --quiet --disable-pip-version-check
 	@touch .venv/runtime $@
 
@@ -195,7 +195,7 @@ $(MADE):
 
 .venv/bench: .venv/runtime
 	@echo "Installing JAX, PyTorch, LightGBM, Optuna, Ray Tune, and packages with tables"
-	@.ci/packages $(PYTHON) tensorflow,torch,automl,demo,bench
+	@.ci/packages $(PYTHON) tensorflow,torch,boosting,automl,demo,bench
 	@touch .venv/runtime $@
 
 # Not an editable install: a trainer runs with `python -I`, and the user `postgres` may be unable to read the clone.

@@ -4,7 +4,7 @@
 #     docker run -d --name cerebro -e CEREBRO_PASSWORD=secret -v cerebro:/var/lib/postgresql/data cerebro_db
 #     docker exec -it cerebro psql
 #
-# With GPUs: --build-arg EXTRA=cuda, and docker run --gpus all (the host needs the NVIDIA container toolkit).
+# With GPUs: --build-arg EXTRA=cuda,boosting, and docker run --gpus all (the host needs the NVIDIA container toolkit).
 ARG BASE=debian:bookworm-slim
 
 # What makes the installation, and is not needed to run it, stays behind in this stage.
@@ -24,8 +24,8 @@ COPY cerebro_db cerebro_db
 
 RUN make --silent install DESTDIR=/made PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config PLPYTHON=/usr/bin/python3
 
-# What of pyproject.toml's extras the trainers get: tensorflow (for CPUs) or cuda; several as tensorflow,jax.
-ARG EXTRA=tensorflow
+# What of pyproject.toml's extras the trainers get: tensorflow (for CPUs) or cuda, and boosting; several as tensorflow,jax.
+ARG EXTRA=tensorflow,boosting
 RUN python3 -m venv /opt/cerebro && /opt/cerebro/bin/pip --no-cache-dir --quiet install ".[${EXTRA}]"
 
 # TensorFlow brings three things that no process here reads. The symbol table of its library (200 MB) has names for a
@@ -47,7 +47,7 @@ RUN printf 'path-exclude=%s\n' '/usr/lib/*/libLLVM-*' '/usr/lib/*/libz3.so*' '/u
     && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends postgresql-common >/dev/null \
     && echo 'create_main_cluster = false' >> /etc/postgresql-common/createcluster.conf \
     && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends \
-        postgresql-15 postgresql-plpython3-15 python3-psycopg2 tini >/dev/null \
+        libgomp1 postgresql-15 postgresql-plpython3-15 python3-psycopg2 tini >/dev/null \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt /var/log/dpkg.log
 
 COPY --from=made /made/ /

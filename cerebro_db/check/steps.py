@@ -146,6 +146,24 @@ def _check_trainer(connection: sa.Connection) -> Finding:
     return Finding(summary=f"{describe_software(report)}, {describe_machine(report)}")
 
 
+def _check_trees(connection: sa.Connection) -> Finding | None:
+    """Check that trainers can grow boosted trees, which need a library of their own."""
+    if segments.find_product(connection):
+        return None  # trees learn from all rows at once, which lie apart there
+    library = _read_report(connection, "trainer_report")["lightgbm"]
+    if library["version"]:
+        return Finding(summary=f"LightGBM {library['version']}")
+    python = connection.exec_driver_sql(
+        "SELECT value FROM cerebro.setting WHERE name = 'trainer_python'"
+    ).scalar()
+    return Finding(
+        state="WARN",
+        summary=f"template boosting is left out: {library['problem']}",
+        remedy=f"Install LightGBM for the trainers: {python} -m pip install 'lightgbm>=4.5'\n"
+        "It needs OpenMP's library: on Debian, apt-get install libgomp1",
+    )
+
+
 def _check_workers(connection: sa.Connection) -> Finding:
     user, database = fetch_row(connection, "SELECT current_user, current_database()")
     try:
@@ -215,6 +233,7 @@ STEPS: tuple[tuple[str, bool, Check], ...] = (
     ("extension", True, _check_extension),
     ("PL/Python", True, _check_plpython),
     ("trainer", False, _check_trainer),
+    ("boosted trees", False, _check_trees),
     ("worker sessions", False, _check_workers),
     ("compiled code", False, machine.check_compilation_cache),
     ("old runs", False, check_old_runs),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DATABASE = "The database, which is made if it is missing."
 ROLE = "A role that may train; made, with a schema of its name, if it is missing. May be repeated."
-EXTRAS = "Libraries of the trainers, with commas: tensorflow, cuda, jax, torch, automl."
+EXTRAS = "Libraries of the trainers, with commas: tensorflow, cuda, jax, torch, boosting, automl."
 HOST = "Folder of the server's socket; else /var/run/postgresql."
 PORT = "Port in the name of the server's socket; needed if several servers listen there."
 PATH = "Add madlib to the database's search_path: MADlib's functions then need no prefix."
@@ -35,7 +35,7 @@ DROP = "With --remove: drop the extension, with all runs and models of the datab
 def setup(
     database: Annotated[str, typer.Option(help=DATABASE)] = "",
     role: Annotated[list[str] | None, typer.Option(help=ROLE)] = None,
-    extras: Annotated[str, typer.Option(help=EXTRAS)] = "tensorflow",
+    extras: Annotated[str, typer.Option(help=EXTRAS)] = "tensorflow,boosting",
     search_path: Annotated[bool, typer.Option("--search-path", help=PATH)] = False,
     peer: Annotated[bool, typer.Option("--peer", help=PEER)] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help=DRY_RUN)] = False,

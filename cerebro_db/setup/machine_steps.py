@@ -27,6 +27,7 @@ EXTRAS = {
     "cuda": "tensorflow",
     "jax": "jax",
     "torch": "torch",
+    "boosting": "lightgbm",
     "automl": "optuna",
 }
 EXTRA_MARKER = re.compile(r"(?:^|\s+and\s+)extra\s*==\s*[\"'](?P<extra>[\w-]+)[\"']")

@@ -21,7 +21,7 @@ class Target:
     address: ServerAddress
     database: str
     roles: tuple[str, ...]
-    extras: tuple[str, ...] = ("tensorflow",)  # libraries of the trainers
+    extras: tuple[str, ...] = ("tensorflow", "boosting")  # libraries of the trainers
     has_search_path: bool = False  # whether sessions find functions without their schema
     has_peer_logins: bool = False  # whether a peer line may replace logins by password
 

@@ -39,6 +39,7 @@ from cerebro_plpy.trainer_client.argument_checks import (
 from cerebro_plpy.trainer_client.connection import Buffer
 from cerebro_plpy.trainer_client.prediction_rows import PredictedBlock
 from cerebro_plpy.trainer_client.process import compilation_cache
+from cerebro_plpy.trainer_client.process.installed_modules import try_import
 from cerebro_plpy.trainer_client.segment_functions import get_trainer
 from cerebro_plpy.trainer_client.settings import TrainerOptions
 
@@ -62,7 +63,11 @@ def trainer_report(plpy: Any, gd: Globals, framework: str) -> str:
     if db.value(sql("functions.superuser")):  # others must not see paths of data and homes
         folder = compilation_cache.choose_folder(current.compilation_cache)
         cache = {"compilation_cache": folder.path, "compilation_cache_problem": folder.problem}
-    return json.dumps({**hello, "package": read_package_version(), **cache})
+    versions: dict[str, Any] = {"package": read_package_version()}
+    if framework != "none":
+        spec = settings.trainer_spec(current, TrainerOptions(framework=framework))
+        versions["lightgbm"] = try_import(spec, "lightgbm")._asdict()
+    return json.dumps({**hello, **versions, **cache})
 
 
 def _start_trainer(plpy: Any, gd: Globals, options: TrainerOptions) -> dict[str, Any]:

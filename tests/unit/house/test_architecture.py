@@ -369,6 +369,7 @@ def test_a_backend_starts_trainers_and_what_sweeps_after_them() -> None:
         "cerebro_plpy.trainer_client.process.trainer_process",
         "cerebro_plpy.trainer_client.process.work_dirs",
         "cerebro_plpy.trainer_client.process.fork_server_client",
+        "cerebro_plpy.trainer_client.process.installed_modules",
     }
 
 

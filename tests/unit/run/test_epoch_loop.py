@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import chain, cycle, pairwise, product, repeat
+from itertools import chain, cycle, groupby, pairwise, product, repeat
 from itertools import count as naturals
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ from specs import spec_of
 from trials import trials
 from watched_loop import STAGES, Noted, WatchedLoop
 
+from cerebro_plpy.configs.architecture.boosted_trees import write_architecture
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
@@ -42,6 +44,7 @@ from cerebro_plpy.platform.postgres.adapter import Postgres
 from cerebro_plpy.platform.postgres.visits import PostgresVisits
 from cerebro_plpy.platform.resource_usage import Cost
 from cerebro_plpy.platform.state_tables import StoredState, best_table
+from cerebro_plpy.platform.state_writer import select_first
 from cerebro_plpy.platform.visit_protocol import (
     BatchResult,
     BatchVisit,
@@ -112,6 +115,7 @@ ALWAYS_READABLE = os.open("/dev/null", os.O_RDONLY)
 TABLE = Relation("t", "public", "t", 1, "public.t")
 COMPILE = "optimizer='SGD',loss='mse',metrics=['mae']"
 MEASURED = (LoggedMetric("mean_absolute_error", "mean_absolute_error"),)
+TREES = write_architecture({"units": 1})
 RESIDENT, BESIDE, ROOM = "resident", "beside", 1_000
 STATE_BYTES = 1 << 20
 TIMING = {"seconds_per_row": 1.0, "compile_seconds": 1.0}
@@ -177,6 +181,16 @@ def tasks_of(visit: BatchVisit) -> list[tuple[Any, ...]]:
     return [("evaluate", visit.mst_key, visit.epoch, segment) for segment in visit.segments]
 
 
+def is_of_trees(visit: BatchVisit) -> bool:
+    """Tell whether the config of a visit makes whole epochs."""
+    return bool(visit.job.program["architecture"] == json.loads(TREES))
+
+
+def loss_of(visit: TrainVisit) -> float | None:
+    """The loss of a visit, unless it only collects rows."""
+    return None if is_of_trees(visit) and not visit.job.grows else float(visit.epoch)
+
+
 @dataclass
 class Unreliable(PostgresVisits):
     """A platform that keeps the laws' account and fails where it was told to."""
@@ -227,6 +241,7 @@ class Unreliable(PostgresVisits):
     evaluations: frozenset[int] = frozenset()  # epochs that end with one
     decided: list[DecisionRow] = field(default_factory=list)  # of a search, in all of its parts
     metrics: list[Evaluation] = field(default_factory=list)  # in the log, but for those of tours
+    segments: int = 0
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
@@ -242,7 +257,7 @@ class Unreliable(PostgresVisits):
     def train(self, worker: Worker, tour: Sequence[BatchVisit]) -> Steps[BatchResult]:
         assert worker.number not in self.unstored, "a trainer has one state at a time"
         with self._alone("workers", worker.number):
-            made = tour[:1] if self.streams else tour
+            made = select_first(tour) if self.streams else tour
             yield from self._take_up(worker, tour, made)
             return self._leave(worker, made)
 
@@ -316,6 +331,8 @@ class Unreliable(PostgresVisits):
                 "fallback": "it cannot be traced",
             }
             trained |= {"state_bytes": STATE_BYTES, "shards": []}
+            if is_of_trees(visit):
+                trained |= {"timings": {}, "fallback": None}
             results.append(
                 {**trained, "warnings": ()}
                 if isinstance(visit, TrainVisit)
@@ -323,7 +340,7 @@ class Unreliable(PostgresVisits):
             )
         self.unstored[worker.number] = BatchResult(made[: len(results)], results)
         self.longest = max(self.longest, len(self.unstored[worker.number].training))
-        self.measured = True
+        self.measured = self.measured or not is_of_trees(made[0])
         return self.unstored[worker.number]
 
     def _metrics(self, visit: EvaluateVisit) -> dict[str, Any]:
@@ -409,7 +426,7 @@ class Unreliable(PostgresVisits):
         self._note_evaluations(trained)
         self.visits[key] += len(made)
         results = [
-            VisitResult(2, float(visit.epoch), 1.0, visit.state_table if visit is last else None)
+            VisitResult(2, loss_of(visit), 1.0, visit.state_table if visit is last else None)
             for visit in made
         ]
         visits = [Visit(visit.epoch, key, visit.dataset.segment_id, "train") for visit in made]
@@ -471,7 +488,8 @@ class Unreliable(PostgresVisits):
         for visit in tour:
             assert visit.state.key == f"{RUN_ID}/{key}/{made}", "the state of the last success"
             if isinstance(visit, TrainVisit):
-                self._check_forms(visit.job.forms or {})
+                if not is_of_trees(visit):
+                    self._check_forms(visit.job.forms or {})
                 made += 1
                 assert visit.visit_no == made and visit.mst_key == key
         evaluated = {visit.epoch for visit in tour if isinstance(visit, EvaluateVisit)}
@@ -479,10 +497,24 @@ class Unreliable(PostgresVisits):
             visit.epoch for visit in tour if visit.epoch != tour[-1].epoch
         }
         assert len({visit.state_table for visit in tour if isinstance(visit, TrainVisit)}) == 1
+        if is_of_trees(tour[0]):
+            return self._check_whole(tour)
+        assert not any(visit.job.grows for visit in tour)
         assert len(tour) == 1 or tour[0].attempt == 1
         assert not any(task in self.attempts for visit in tour[1:] for task in tasks_of(visit)), (
             "tried ones are alone"
         )
+
+    def _check_whole(self, tour: Sequence[BatchVisit]) -> None:
+        """Trees see all segments in each epoch, in order, and grow at the last one."""
+        for _, visits in groupby(tour, lambda visit: (visit.epoch, isinstance(visit, TrainVisit))):
+            stage = [*visits]
+            datasets = [dataset for visit in stage for dataset in visit.datasets]
+            assert [each.segment_id for each in datasets] == [*range(len(datasets))]
+            assert len(datasets) == self.segments
+            grown = [visit.job.grows for visit in stage]
+            if isinstance(stage[0], TrainVisit):
+                assert grown == [None] * (len(stage) - 1) + [[each.key for each in datasets]]
 
     @property
     def trained(self) -> list[tuple[int, int, int]]:
@@ -699,11 +731,12 @@ def requested(
     schedule: str,
     fit: str = "batch_size=1",
     commit_seconds: int = 0,
+    trees: Container[int] = (),
 ) -> FitRequest:
     """A request over that many configs and segments; its rows have no room in a worker, but for
     configs that are to stay with one: each to its end, or all of them "beside" each other.
 
-    Each visit takes a second.
+    Each visit takes a second. Configs in `trees` make whole epochs.
     """
     source = PackedTable(
         relation=TABLE,
@@ -732,8 +765,10 @@ def requested(
         ),
         source=source,
         validation=None,
-        configs=tuple(Config(key, 1, "", "", *parsed, MEASURED) for key in range(configs)),
-        architectures={1: StoredModel(1, "{}", False)},
+        configs=tuple(
+            Config(key, 1 + (key in trees), "", "", *parsed, MEASURED) for key in range(configs)
+        ),
+        architectures={1: StoredModel(1, "{}", False), 2: StoredModel(2, TREES, False)},
         architecture_table=TABLE,
         workers=1,
         gpus=(),
@@ -880,6 +915,7 @@ def continued(
     """
     platform.clock.now = 0.0
     platform.evaluations = frozenset(request.spec.evaluate_epochs)
+    platform.segments = len(request.source.segments)
     backend = next(iter(request.backends.values()))
     crew = [Worker(number, Session(looks, platform.clock), backend) for number in range(workers)]
     for worker in crew:
@@ -943,6 +979,7 @@ REQUESTS = st.builds(
     evaluated=st.sets(st.integers(1, 3)),
     schedule=st.sampled_from(["longest", "rotation", "foremost", RESIDENT, BESIDE]),
     commit_seconds=st.sampled_from([0, 2, 9]),
+    trees=st.one_of(st.just(()), st.sets(st.integers(0, 3))),
 )
 SOME = WORKERS = st.integers(1, 4)
 LOOKS = st.lists(st.integers(1, 5), min_size=1, max_size=10)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.configs.params.fit_params import FitParams
 from cerebro_plpy.configs.run_spec import list_metric_epochs
 from cerebro_plpy.configs.templates.budget import (
     FLOPS,
@@ -24,6 +25,8 @@ from cerebro_plpy.configs.templates.candidates import Proposal
 from cerebro_plpy.configs.templates.layers import encoders
 from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.configs.templates.trees import boosting
+from cerebro_plpy.configs.templates.trees.boosting import TreesTemplate
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.train.run_results import select_unusual
@@ -76,6 +79,24 @@ class PlannedTraining(NamedTuple):
     def row_bytes(self) -> int:
         """The bytes of a packed row."""
         return (self.table.recipe.table.elements + self.table.target.head.units) * FLOAT_BYTES
+
+    def estimate_state_bytes(self, proposal: Proposal) -> int:
+        """Return about how large a state of a configuration is."""
+        if isinstance(proposal.template, TreesTemplate):
+            return boosting.estimate_state_bytes(self.table.target.head, proposal.params)
+        return self.count_weights(proposal.template) * STATE_BYTES
+
+    def estimate_row_seconds(self, proposal: Proposal) -> float:
+        """Return about how long a core trains a row in an epoch."""
+        if isinstance(proposal.template, TreesTemplate):
+            return boosting.estimate_row_seconds(
+                self.table.recipe.table,
+                self.table.target.head,
+                proposal.params,
+                self.effort.epochs,
+            )
+        weights = min(self.load.weights, self.count_weights(proposal.template))
+        return weights * FLOPS_PER_WEIGHT / FLOPS
 
     def count_weights(self, template: Template) -> int:
         """Return about how many weights the networks of a template have."""
@@ -178,7 +199,8 @@ def _choose_strategy(db: Database, load: Workload, data: Data, configs: int) -> 
 
 
 def _get_batch(proposal: Proposal) -> TemplateBatch:
-    return TemplateBatch(proposal.template.name, int(proposal.params.get("batch_size") or 0))
+    batch_size = proposal.params.get("batch_size") or FitParams().batch_size
+    return TemplateBatch(proposal.template.name, int(batch_size))
 
 
 def _estimate_programs(
@@ -191,7 +213,6 @@ def _estimate_programs(
     load = planned.load
     backend = planned.request.arguments.backend
     keys: dict[TemplateBatch, list[int]] = {}
-    templates = {proposal.template.name: proposal.template for proposal in proposals.values()}
     for key, proposal in proposals.items():
         keys.setdefault(_get_batch(proposal), []).append(key)
     hop = VISIT_SECONDS / load.share / 2
@@ -204,8 +225,9 @@ def _estimate_programs(
                 measured, name=name, configs=tuple(configs), compile=measured.compile * networks
             )
             continue
-        weights = planned.count_weights(templates[batch.template])
-        row_seconds = min(load.weights, weights) * FLOPS_PER_WEIGHT / FLOPS / load.share
+        proposal = proposals[configs[0]]
+        row_seconds = planned.estimate_row_seconds(proposal) / load.share
+        start_seconds = 0.0 if isinstance(proposal.template, TreesTemplate) else START_SECONDS
         yield Program(
             name=name,
             configs=tuple(configs),
@@ -214,8 +236,8 @@ def _estimate_programs(
             source=GUESSED,
             row_seconds=row_seconds,
             evaluation_row_seconds=row_seconds * EVALUATION_SHARE,
-            compile=START_SECONDS * networks / load.share,
+            compile=start_seconds * networks / load.share,
             hop=hop,
             store=hop,
-            state_bytes=weights * STATE_BYTES,
+            state_bytes=planned.estimate_state_bytes(proposal),
         )

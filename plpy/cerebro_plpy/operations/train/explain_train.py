@@ -21,7 +21,6 @@ from cerebro_plpy.limits import poll_between
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.fit.cost_limits import read_prices
 from cerebro_plpy.operations.train.estimated_plan import (
-    STATE_BYTES,
     PlannedTraining,
     describe_values,
     estimate_plan,
@@ -280,8 +279,8 @@ def _explain_effort(planned: PlannedTraining, plan: RunPlan) -> Iterator[Row]:
 
 def _estimate_disk(planned: PlannedTraining) -> int:
     rows = planned.table.rows + planned.table.validation_rows
-    weights = sum(planned.count_weights(proposal.template) for proposal in planned.proposals)
-    return rows * planned.row_bytes + (HOPPING + 1) * weights * STATE_BYTES
+    state_bytes = sum(map(planned.estimate_state_bytes, planned.proposals))
+    return rows * planned.row_bytes + (HOPPING + 1) * state_bytes
 
 
 def _explain_time(planned: PlannedTraining, plan: RunPlan) -> Row:

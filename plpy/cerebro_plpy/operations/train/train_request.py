@@ -12,7 +12,6 @@ from cerebro_plpy.configs.params.keras_names import larger_is_better
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.search_space.search_arguments import TARGET
 from cerebro_plpy.configs.search_space.search_rules import PATIENCE, PBT
-from cerebro_plpy.configs.templates import registry
 from cerebro_plpy.configs.templates.budget import (
     CONFIG_SURPLUS,
     DEFAULT_PACE,
@@ -45,6 +44,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter, quote_text
 from cerebro_plpy.limits import Poll, poll_between
+from cerebro_plpy.operations.template_choice import TemplateChoice
 from cerebro_plpy.operations.train import model_name
 from cerebro_plpy.operations.train.incumbent_holdout import follow_incumbent
 from cerebro_plpy.operations.train.prior_configs import read_named_configs, read_similar_configs
@@ -61,7 +61,7 @@ from cerebro_plpy.operations.train_budget import (
     plan_training_seconds,
     round_share,
 )
-from cerebro_plpy.preprocessing.learning.data_checks import suggest_input_of_kind
+from cerebro_plpy.operations.tree_support import read_tree_support
 from cerebro_plpy.preprocessing.learning.metric_check import check_metric
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.recorded_table import take_share
@@ -106,6 +106,7 @@ class TrainRequest:
     seed: int
     named_configs: tuple[PriorConfig, ...]  # the configurations of `start_from`, tried first
     core_share: float  # of a core that a process had when the call began
+    template_choice: TemplateChoice
 
 
 def make_train_request(
@@ -165,6 +166,14 @@ def make_train_request(
         seed=seed,
         named_configs=named_configs,
         core_share=measure_core_share(),
+        template_choice=TemplateChoice(
+            module=module,
+            named=parsed.templates if arguments.models else None,
+            is_short=parsed.budget <= SHORT_BUDGET,
+            tree_support=read_tree_support(
+                catalog.db, parsed.templates, parsed.rule, arguments.workers
+            ),
+        ),
     )
 
 
@@ -295,6 +304,7 @@ def sample_to_budget(
         InvalidParameter: the templates or the search of the call do not fit the table.
     """
     choose_templates(request, table)
+    request.template_choice.report_omitted(db, table)
     check_stopping_metric(request, table)
     check_mutable_fields(request, table)
     metric = resolve_metric(request.module, table.target.task, request.arguments.metric)
@@ -319,33 +329,8 @@ def _add_groups(request: TrainRequest, reader: Reader, table: RawTable) -> RawTa
 
 
 def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, ...]:
-    """Return the templates to try on a table, in their order.
-
-    Without `models`, a baseline comes first, so that there is a model soon. A short budget goes on
-    with those that compile in the least time.
-
-    Raises:
-        InvalidParameter: a template that the call names does not fit the table.
-    """
-    inputs = table.recipe.table
-    head = table.target.head
-    if not request.arguments.models:
-        templates = registry.choose_templates(inputs)
-        if request.parsed.budget <= SHORT_BUDGET:
-            templates = templates[::-1]
-        return registry.put_baselines_first(templates)
-    suitable = registry.select_suitable(request.parsed.templates, inputs)
-    for template in request.parsed.templates:
-        if template not in suitable:
-            raise InvalidParameter(
-                f"models names template {template.name!r}, which is for {template.requirement}; "
-                "there is none.",
-                hint=suggest_input_of_kind(template.kind, table.columns, table.recipe),
-            )
-        # A network that does not fit raises an error here.
-        params = template.params(head, table.rows, {})
-        template.build_architecture(inputs, head, params, epochs=1)
-    return suitable
+    """Return the templates to try on a table, in their order; see `TemplateChoice.choose`."""
+    return request.template_choice.choose(table)
 
 
 def make_final_metric(metric: str) -> FinalMetric | None:

@@ -113,6 +113,8 @@ class FusionChooser:
         config = state.configs[progress.mst_key]
         if state.plan.is_averaging or progress.kind != "train":
             return False
+        if progress.mst_key in state.plan.whole_epoch_keys:
+            return False
         if state.residence is None and not state.request.replay.forms:
             return False
         if config.config.group is not None or config.config.fit.callbacks.tensorboard is not None:

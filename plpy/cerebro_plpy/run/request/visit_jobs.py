@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
@@ -150,12 +151,14 @@ def make_train_visit(
 ) -> TrainVisit:
     """Return a training visit, or one that averages states of other visits."""
     key = config.mst_key
+    is_of_trees = is_boosted_trees(request.architectures[config.model_id].json)
     table = state_table(run_id, key, attempt.state_number, attempt.table_count)
     callbacks = None
     block_rows = None
+    recorded_form = request.replay.forms.get((key, visit.epoch, visit.segment_id))
     if visit.kind == "train":
         callbacks = _describe_callbacks(config, run_id, visit, {})
-        if config.group is None:
+        if config.group is None and not is_of_trees:
             block_rows = request.block_rows
     job = Job(
         visit.kind,
@@ -171,7 +174,7 @@ def make_train_visit(
             "segment_id": visit.segment_id,
         },
         forms={
-            "use": request.replay.forms.get((key, visit.epoch, visit.segment_id)),
+            "use": None if is_of_trees else recorded_form,
             "remaining_rows": attempt.remaining_rows,
             "known": attempt.timings,
         },

@@ -7,6 +7,7 @@ configuration of each architecture on a few batches. The run uses the timings, t
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -37,7 +38,10 @@ def choose(
         workers: one for each framework.
     """
     frameworks: dict[int, str] = {}
+    tree_keys = request.whole_epoch_keys  # trees are the same in every framework
     for group in group_by_architecture(request):
+        if group[0].mst_key in tree_keys:
+            continue
         config = min(group, key=lambda member: member.fit.batch_size)
         passes = sum(member.fit.passes for member in group) * request.spec.epochs
         rows = passes * request.source.rows // request.workers
@@ -51,7 +55,8 @@ def choose(
             f"model_id {config.model_id} trains with {fastest}; "
             f"expected are {format_estimates(seconds)}"
         )
-    return frameworks
+    usual = Counter([*frameworks.values(), workers[0].framework]).most_common(1)[0][0]
+    return {**dict.fromkeys(tree_keys, usual), **frameworks}
 
 
 def group_by_architecture(request: FitRequest) -> list[list[Config]]:

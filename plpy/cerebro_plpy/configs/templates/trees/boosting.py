@@ -43,6 +43,10 @@ LEAF_BYTES = 23
 ROOM_BYTES = 32 << 20
 """Room for a state if the call does not set the number of trees: a round has a tree per class."""
 MIN_TREES = 100
+TREE_SECONDS = 1e-7
+"""Seconds of a core for a row in a tree, whatever the columns are."""
+COLUMN_SECONDS = 2.5e-8
+"""Seconds of a core for a row and a column in a tree."""
 MAX_LEAVES = 1 << 25
 """Room of a state in a trainer."""
 MAX_COLUMNS = (1 << 16) - 1
@@ -108,6 +112,14 @@ def count_trees(head: Head) -> int:
 def estimate_state_bytes(head: Head, params: Params) -> int:
     """Return the size of a state, which has room for all trees."""
     return count_trees(head) * int(params["trees"]) * int(params["leaves"]) * LEAF_BYTES
+
+
+def estimate_row_seconds(table: Table, head: Head, params: Params, epochs: int) -> float:
+    """Return about how long a core grows trees in an epoch, for each row."""
+    rounds = -(-int(params["trees"]) // epochs)
+    columns = table.columns + len(table.cardinalities) + sum(_vectors(table))
+    tree_seconds = TREE_SECONDS + COLUMN_SECONDS * columns * float(params["column_share"])
+    return count_trees(head) * rounds * tree_seconds * float(params["row_share"])
 
 
 def _vectors(table: Table) -> list[int]:

@@ -1,0 +1,101 @@
+"""The conditions under which boosted trees can be trained, checked before work starts.
+
+Trees grow over all rows at once, so a trainer must be able to read and to hold all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Union
+
+from cerebro_plpy.configs.search_space.search_rules import PBT, SearchRule
+from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.configs.templates.trees.boosting import TreesTemplate
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady, OutOfMemory
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable
+from cerebro_plpy.preprocessing.recipe.recipe import FLOAT_BYTES
+from cerebro_plpy.trainer_client import settings
+from cerebro_plpy.trainer_client.process.installed_modules import has_module
+from cerebro_plpy.trainer_client.settings import TrainerOptions
+
+LIBRARY = "lightgbm"
+REQUIREMENT = "lightgbm>=4.5"
+WITHOUT_TREES = "Leave boosting out of models."
+Refusal = Union[FeatureNotSupported, ObjectNotReady, OutOfMemory]
+"""An error that a call ends with if it names trees, or else a reason to leave them out."""
+
+
+class TreeSupport(NamedTuple):
+    """The answer whether trees can be trained by the trainers of a call."""
+
+    refusal: Refusal | None = None  # why not, whatever the table is
+    cache_bytes: int = 0  # memory of a trainer for rows
+
+    def find_refusal(self, table: RawTable) -> Refusal | None:
+        """Return why trees cannot learn from a table; None if they can."""
+        if self.refusal is not None:
+            return self.refusal
+        row_bytes = (table.recipe.table.elements + table.target.head.units) * FLOAT_BYTES
+        size = (table.rows + table.validation_rows) * row_bytes
+        if size <= self.cache_bytes:
+            return None
+        return OutOfMemory(
+            "boosted trees learn from all rows at once, which take "
+            f"{size / 1e6:.0f} MB; a trainer has {self.cache_bytes / 1e6:.0f} MB for rows",
+            hint="An administrator raises cache_mb in cerebro.setting. Or use fewer workers.",
+        )
+
+
+NO_TREES = TreeSupport()
+"""For a call that tries no trees."""
+
+
+def has_trees(templates: Sequence[Template]) -> bool:
+    """Return whether any of the templates is one of trees."""
+    return any(isinstance(template, TreesTemplate) for template in templates)
+
+
+def read_tree_support(
+    db: Database, templates: Sequence[Template], rule: SearchRule | None, workers: int | None
+) -> TreeSupport:
+    """Return whether the trainers of a call can train trees.
+
+    Args:
+        templates: those that the call may try.
+        rule: its search.
+        workers: the number of workers that it requests.
+    """
+    if not has_trees(templates):
+        return NO_TREES
+    call_settings = settings.read(db)
+    refusal = _find_refusal(db, call_settings, rule)
+    if refusal is not None:
+        return TreeSupport(refusal)
+    segments = len(db.platform.choose_distribution(db, "train", None, None).keys)
+    trainers = min(workers or db.platform.default_workers(segments), segments)
+    return TreeSupport(None, settings.cache_bytes(call_settings, trainers))
+
+
+def _find_refusal(
+    db: Database, call_settings: settings.Settings, rule: SearchRule | None
+) -> Refusal | None:
+    if not db.platform.trainer_threads(1):
+        return FeatureNotSupported(
+            "boosted trees learn from all rows at once, but on "
+            f"{db.platform.name} each trainer has the rows of one segment",
+            hint=WITHOUT_TREES,
+        )
+    if rule is not None and rule.name == PBT:
+        return FeatureNotSupported(
+            f"search is {PBT!r}, which changes fields of a model in training; boosted trees keep "
+            "theirs",
+            hint=f"{WITHOUT_TREES} Or take another search, such as 'asha'.",
+        )
+    spec = settings.trainer_spec(call_settings, TrainerOptions())
+    if not has_module(spec, LIBRARY):
+        return ObjectNotReady(
+            f"boosted trees need LightGBM, which {spec.python} does not have",
+            hint=f"An administrator installs it: {spec.python} -m pip install '{REQUIREMENT}'",
+        )
+    return None
