@@ -33,6 +33,7 @@ from cerebro_plpy.configs.templates.layers.model_io import (
 from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.trees.boosting import BOOSTING, ROOM_BYTES, estimate_state_bytes
 from cerebro_plpy.errors import FeatureNotSupported, InvalidParameter, InvalidText
+from cerebro_trainer.boosting.model.spec import TreesSpec
 
 FLOAT = Floats((Measure(10.0, 2.0, 5.0, 20.0),))
 HEADS: st.SearchStrategy[Head] = st.one_of(st.just(FLOAT), st.integers(2, 50).map(Classes))
@@ -70,6 +71,7 @@ def test_an_architecture_has_the_fields_the_inputs_and_the_epochs(
     bounds = [5.0, 20.0] if head == FLOAT else [None, None]
     assert [config.pop(name) for name in ("low", "high")] == bounds
     assert (config.pop("units"), config.pop("epochs")) == (head.units, epochs)
+    TreesSpec.from_architecture(json.loads(text))  # a trainer reads it
     weight = params["class_weight"]
     assert {**config, "class_weight": weight} == params
     assert type(params["trees"]) is int and params["trees"] >= 100

@@ -90,6 +90,15 @@ def test_inputs_fit_each_other(changes: dict[str, Any], message: str) -> None:
         read(make_architecture(inputs={**INPUTS, **changes}))
 
 
+def test_numbers_of_one_column_share_an_indicator() -> None:
+    """The parts of a point in time, or the elements of an array, are missing together."""
+    inputs = {**INPUTS, "missing": [[0, 3], [2, 3]], "cardinalities": [], "vectors": []}
+    reader = ColumnReader(read(make_architecture(inputs=inputs)))
+    rows = np.array([[1, 2, 3, 0, 5], [0, 2, 0, 1, 6]], np.float32)
+    expected = [[1, 2, 3, 5], [np.nan, 2, np.nan, 6]]
+    np.testing.assert_array_equal(reader.read([rows]), np.array(expected, np.float32))
+
+
 def test_sizes_are_bounded() -> None:
     nothing = {"numbers": 0, "indicators": 0, "missing": [], "cardinalities": [], "vectors": [0]}
     with pytest.raises(TreesError, match="from 1 to 65535 columns, received 0"):
