@@ -7,6 +7,7 @@ collect their buffers, and the last one grows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ class BoostedTrees(Learner):
         names = [*(compiled.get("metrics") or ()), *(compiled.get("weighted_metrics") or ())]
         self._results = Results(names, self.spec.units > 1)
         self._threads = threads
-        self._memory = RowMemory() if memory is None else memory
+        self._memory = memory or RowMemory()
         self._reader = ColumnReader(self.spec)
         self._collected: dict[str, CollectedRows] = {}
         self._loaded: LoadedModel | None = None
@@ -187,8 +188,13 @@ class BoostedTrees(Learner):
             forest = forest.append((), compute_base(self.spec, targets, weights))
         binned = self._memory.bin(self.spec, buffers, self._threads, self._read_matrices)
         scores = join_arrays([self._score(forest, buffer) for buffer in buffers])
-        trees = binned.grow(self.spec, targets, weights, scores, rounds, seed)
-        return Forest.from_arrays(self.spec, forest.append(trees, forest.base).to_arrays())
+        growth = binned.grow(self.spec, targets, weights, scores, rounds, seed)
+        grown = Forest.from_arrays(self.spec, forest.append(growth.trees, forest.base).to_arrays())
+        if growth.trees:
+            add = partial(growth.add_to, threads=self._threads)
+            for buffer in buffers:
+                self._memory.advance(self.spec, (forest, grown), buffer, self._read_matrix, add)
+        return grown
 
     def _compute_losses(self, buffers: Sequence[Buffer], targets: Floats) -> Floats:
         scores = join_arrays([self._score(self.forest, buffer) for buffer in buffers])
@@ -233,7 +239,7 @@ class BoostedTrees(Learner):
         return self._results.compute(sums)
 
     def predict(self, inputs: Arrays) -> list[Array]:
-        rows = len(inputs[0]) if inputs else 0
+        rows = max(map(len, inputs), default=0)
         blocks = [np.empty((0, self.spec.units), np.float32)]
         for begin in range(0, rows, BLOCK_ROWS):
             matrix = self._reader.read([array[begin : begin + BLOCK_ROWS] for array in inputs])
@@ -265,8 +271,10 @@ def _join_weights(buffers: Sequence[Buffer]) -> Any:
     """Return the weights of the rows of buffers; None if no buffer has any."""
     if all(buffer.weights is None for buffer in buffers):
         return None
-    parts = [
-        np.ones(buffer.rows, np.float32) if buffer.weights is None else buffer.weights
-        for buffer in buffers
-    ]
-    return join_arrays(parts)
+    return join_arrays([_get_weights(buffer) for buffer in buffers])
+
+
+def _get_weights(buffer: Buffer) -> Float32Array:
+    if buffer.weights is None:
+        return np.ones(buffer.rows, np.float32)
+    return buffer.weights

@@ -24,9 +24,13 @@ Parameters: TypeAlias = dict[str, Any]
 
 MIN_HESSIAN = 1e-7
 """Smallest sum of second derivatives in a leaf; `min_rows` limits leaves instead."""
+BYTE_BINS = 255
+"""Bins of a column whose numbers take a byte."""
 MIN_SHARE = 1e-6
 """Smallest share of a class in the base."""
 SEED_BITS = 31
+BLOCK_ROWS = 1 << 16
+"""Rows whose leaves are in memory at once."""
 
 
 def make_seed(*key: int) -> int:
@@ -38,6 +42,28 @@ def make_seed(*key: int) -> int:
     return int.from_bytes(digest[:8], "little") & ((1 << SEED_BITS) - 1)
 
 
+class Growth:
+    """The trees of some rounds, which LightGBM still has.
+
+    Args:
+        booster: their model in LightGBM, perhaps with further trees that have no split.
+    """
+
+    def __init__(self, trees: list[Tree], booster: Any, outputs: int) -> None:
+        self.trees = trees
+        self._booster = booster
+        self._outputs = outputs
+
+    def add_to(self, scores: Floats, matrix: Float32Array, threads: int) -> None:
+        """Add the values of the trees to the scores of rows, tree by tree."""
+        for begin in range(0, len(matrix), BLOCK_ROWS):
+            block = slice(begin, begin + BLOCK_ROWS)
+            leaves = self._booster.predict(matrix[block], pred_leaf=True, num_threads=threads)
+            columns = leaves.reshape(len(leaves), -1).T
+            for position, tree in enumerate(self.trees):
+                scores[block, position % self._outputs] += tree.values[columns[position]]
+
+
 class BinnedRows:
     """Rows in bins, for all growths that have the same columns and bins.
 
@@ -47,6 +73,8 @@ class BinnedRows:
 
     def __init__(self, spec: TreesSpec, matrix: Float32Array, threads: int) -> None:
         self.rows = len(matrix)
+        self._width = int(matrix.shape[1])
+        self._max_bins = spec.max_bins
         self._parameters = _list_binning_parameters(spec, threads)
         self._dataset = library.get().Dataset(
             matrix,
@@ -57,6 +85,12 @@ class BinnedRows:
         )
         self._dataset.construct()
 
+    @property
+    def nbytes(self) -> int:
+        """The memory of the rows in LightGBM: a byte or two a number, by column and by row."""
+        number_bytes = 2 if self._max_bins > BYTE_BINS else 1
+        return 2 * self._width * self.rows * number_bytes
+
     def grow(
         self,
         spec: TreesSpec,
@@ -65,8 +99,8 @@ class BinnedRows:
         scores: Floats,
         rounds: int,
         seed: int,
-    ) -> list[Tree]:
-        """Return the trees of at most `rounds` rounds.
+    ) -> Growth:
+        """Grow at most `rounds` rounds.
 
         The rounds are fewer if no split improves the loss any more.
 
@@ -75,17 +109,18 @@ class BinnedRows:
             scores: current score of each row, shape (rows, outputs).
         """
         if int(self.rows * spec.row_share) < 2 * spec.min_rows:
-            return []  # too few for two leaves; LightGBM fails without any
+            # Too few for two leaves; without any row in a bag LightGBM fails.
+            return Growth([], None, spec.outputs)
         self._dataset.set_label(targets.astype(np.float32))
         self._dataset.set_weight(weights)
-        self._dataset.set_init_score(scores if spec.outputs > 1 else scores[:, 0])
+        self._dataset.set_init_score(scores.reshape(-1, order="F"))
         parameters = {**self._parameters, **_list_growth_parameters(spec, seed)}
         booster = library.get().Booster(parameters, self._dataset)
         for _ in range(rounds):
             if booster.update():
                 break
         trees = list(read_trees(booster.model_to_string(num_iteration=-1), spec.set_words))
-        return _drop_empty_rounds(trees, spec.outputs)
+        return Growth(_drop_empty_rounds(trees, spec.outputs), booster, spec.outputs)
 
 
 def _list_binning_parameters(spec: TreesSpec, threads: int) -> Parameters:
@@ -125,7 +160,9 @@ def _drop_empty_rounds(trees: list[Tree], outputs: int) -> list[Tree]:
 
 def compute_base(spec: TreesSpec, targets: Array, weights: Float32Array | None) -> Floats:
     """Return the scores before the first round: the mean of numbers, or log odds of classes."""
-    shares = np.ones(len(targets)) if weights is None else weights.astype(np.float64)
+    shares = np.ones(len(targets))
+    if weights is not None:
+        shares *= weights
     total = float(shares.sum()) or 1.0
     if spec.units == 1:
         return np.array([float((shares * targets).sum()) / total])
@@ -139,4 +176,6 @@ def compute_base(spec: TreesSpec, targets: Array, weights: Float32Array | None) 
 
 def join_arrays(arrays: Sequence[Array]) -> Array:
     """Return the rows of arrays as one array."""
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    if len(arrays) == 1:
+        return arrays[0]
+    return np.concatenate(arrays)

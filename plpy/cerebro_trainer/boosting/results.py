@@ -53,7 +53,8 @@ def _add_moments(outputs: Floats, target: Floats) -> Numbers:
 
 
 def _compute_mean(sums: Sequence[float]) -> float:
-    return sums[0] / sums[1] if sums[1] else 0.0
+    total, rows = sums
+    return total / max(rows, 1.0)
 
 
 def _compute_root(sums: Sequence[float]) -> float:
@@ -62,8 +63,10 @@ def _compute_root(sums: Sequence[float]) -> float:
 
 def _compute_r2(sums: Sequence[float]) -> float:
     squares, total, total_of_squares, rows = sums
-    variation = total_of_squares - total * total / rows if rows else 0.0
-    return 1.0 - squares / variation if variation > 0 else 0.0
+    variation = total_of_squares - total * total / max(rows, 1.0)
+    if variation <= 0:
+        return 0.0
+    return 1.0 - squares / variation
 
 
 ACCURACY = Metric(_add_hits, _compute_mean, 2, True)

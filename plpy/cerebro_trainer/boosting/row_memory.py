@@ -23,11 +23,14 @@ from cerebro_trainer.wire.frames import Float32Array
 
 ReadMatrix: TypeAlias = Callable[[Buffer], Float32Array]
 """Returns the columns of trees of a buffer."""
+AddScores: TypeAlias = Callable[[Floats, Float32Array], None]
+"""Adds the values of trees to the scores of rows."""
 BufferKey: TypeAlias = tuple[int, PackedInputs]
 BinsKey: TypeAlias = tuple[tuple[int, ...], PackedInputs, int, tuple[int, ...]]
 
 MAX_SCORE_BYTES = 1 << 28
-MAX_BINNED_TABLES = 4
+MAX_BINNED_BYTES = 1 << 29
+"""Memory of scores and of rows in bins; the last entry may be larger."""
 
 
 @dataclass
@@ -65,10 +68,34 @@ class RowMemory:
         if scores.rounds < forest.rounds and buffer.rows:
             add_trees(forest, read_matrix(buffer), scores.values, scores.rounds)
         scores.rounds = forest.rounds
-        self._watch(buffer)
-        self._scores[key, forest.digests[-1]] = scores
-        self._shrink_scores()
+        self._store(buffer, spec, forest, scores)
         return scores.values
+
+    def advance(
+        self,
+        spec: TreesSpec,
+        forests: tuple[Forest, Forest],
+        buffer: Buffer,
+        read_matrix: ReadMatrix,
+        add: AddScores,
+    ) -> None:
+        """Advance the scores of a buffer by the trees of a growth.
+
+        Args:
+            forests: the trees before and after the growth.
+            add: adds the values of the new trees.
+        """
+        forest, grown = forests
+        self.score(spec, forest, buffer, read_matrix)
+        scores = self._scores.pop(((id(buffer), spec.inputs), forest.digests[-1]))
+        add(scores.values, read_matrix(buffer))
+        scores.rounds = grown.rounds
+        self._store(buffer, spec, grown, scores)
+
+    def _store(self, buffer: Buffer, spec: TreesSpec, forest: Forest, scores: Scores) -> None:
+        self._watch(buffer)
+        self._scores[(id(buffer), spec.inputs), forest.digests[-1]] = scores
+        self._shrink_scores()
 
     def _take_prefix(self, key: BufferKey, forest: Forest) -> Scores | None:
         """Remove and return the scores of the most rounds with which the trees begin."""
@@ -94,13 +121,18 @@ class RowMemory:
         identities = tuple(map(id, buffers))
         key = (identities, spec.inputs, spec.max_bins, spec.native_categories)
         if key not in self._binned_rows:
-            while len(self._binned_rows) >= MAX_BINNED_TABLES:
-                self._binned_rows.popitem(last=False)
             self._binned_rows[key] = BinnedRows(spec, read_matrix(buffers), threads)
             for buffer in buffers:
                 self._watch(buffer)
+            self._shrink_binned_rows()
         self._binned_rows.move_to_end(key)
         return self._binned_rows[key]
+
+    def _shrink_binned_rows(self) -> None:
+        total = sum(rows.nbytes for rows in self._binned_rows.values())
+        while total > MAX_BINNED_BYTES and len(self._binned_rows) > 1:
+            _, rows = self._binned_rows.popitem(last=False)
+            total -= rows.nbytes
 
     def _watch(self, buffer: Buffer) -> None:
         """Drop the entries of a buffer with it: another object may get its identity."""

@@ -52,17 +52,14 @@ def _add_tree(forest: Forest, position: int, columns: Float32Array, scores: Floa
         return
     left = forest.left[position].tolist()
     right = forest.right[position].tolist()
-    unvisited: list[tuple[int, Array | None]] = [(0, None)]
+    unvisited: list[tuple[int, Array]] = [(0, np.arange(len(columns)))]
     while unvisited:
         node, rows = unvisited.pop()
         if node < 0:
             scores[rows] += values[~node]
             continue
-        column = columns[:, forest.features[position, node]]
-        numbers = column if rows is None else column[rows]
+        numbers = columns[rows, forest.features[position, node]]
         goes_left = _divide(forest, position, node, numbers)
-        if rows is None:
-            rows = np.arange(len(columns))
         unvisited.append((left[node], rows[goes_left]))
         unvisited.append((right[node], rows[~goes_left]))
 

@@ -14,9 +14,11 @@ MAX_SCORE = 700.0
 def compute_outputs(spec: TreesSpec, scores: Floats) -> Floats:
     """Return the outputs of rows, shape (rows, units)."""
     if spec.units == 1:
-        low = -np.inf if spec.low is None else spec.low
-        high = np.inf if spec.high is None else spec.high
-        return np.clip(scores, low, high)
+        if spec.low is not None:
+            scores = np.maximum(scores, spec.low)
+        if spec.high is not None:
+            scores = np.minimum(scores, spec.high)
+        return scores
     bounded = np.clip(scores, -MAX_SCORE, MAX_SCORE)
     if spec.outputs == 1:
         second = 1.0 / (1.0 + np.exp(-bounded))

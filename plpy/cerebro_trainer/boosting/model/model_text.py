@@ -106,7 +106,10 @@ def count_node_rows(tree: Tree) -> Array:
     rows = np.zeros(nodes, np.int64)
     for node in range(nodes - 1, -1, -1):  # children come after their parents
         for child in (int(tree.left[node]), int(tree.right[node])):
-            rows[node] += tree.counts[~child] if child < 0 else rows[child]
+            if child < 0:
+                rows[node] += tree.counts[~child]
+            else:
+                rows[node] += rows[child]
     return rows
 
 

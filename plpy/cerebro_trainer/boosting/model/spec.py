@@ -109,11 +109,11 @@ class TreesSpec:
             trees=config.read_integer("trees", 1, MAX_TREES),
             epochs=config.read_integer("epochs", 1, MAX_TREES),
             leaves=config.read_integer("leaves", 2, MAX_LEAVES),
-            learning_rate=config.read_number("learning_rate", 0.0, 10.0, above=True),
+            learning_rate=config.read_number("learning_rate", 0.0, 10.0, is_open=True),
             min_rows=config.read_integer("min_rows", 1, (1 << 31) - 1),
             l2=config.read_number("l2", 0.0, 1e9),
-            row_share=config.read_number("row_share", 0.0, 1.0, above=True),
-            column_share=config.read_number("column_share", 0.0, 1.0, above=True),
+            row_share=config.read_number("row_share", 0.0, 1.0, is_open=True),
+            column_share=config.read_number("column_share", 0.0, 1.0, is_open=True),
             max_bins=config.read_integer("max_bins", 2, 4095),
             category_levels=config.read_integer("category_levels", 0, MAX_LEVELS),
         )
@@ -141,7 +141,9 @@ class TreesSpec:
     @property
     def outputs(self) -> int:
         """Trees of a round, and raw scores of a row."""
-        return self.units if self.units > 2 else 1
+        if self.units <= 2:
+            return 1
+        return self.units
 
     @property
     def tree_room(self) -> int:
@@ -201,16 +203,16 @@ class Fields:
             )
         return value
 
-    def read_number(self, key: str, low: float, high: float, *, above: bool = False) -> float:
+    def read_number(self, key: str, low: float, high: float, *, is_open: bool = False) -> float:
         """Return a number within bounds.
 
         Args:
-            above: the lowest bound itself is not allowed.
+            is_open: the lowest bound itself is not allowed.
         """
         value = self.values[key]
         is_number = type(value) in (int, float) and math.isfinite(value)
-        if not is_number or not low <= value <= high or (above and value == low):
-            lowest = "above" if above else "from"
+        if not is_number or not low <= value <= high or (is_open and value == low):
+            lowest = ("from", "above")[is_open]
             raise TreesError(
                 f'"{key}" of boosted trees must be a number {lowest} {low:g} to {high:g}, received '
                 f"{value!r:.80}"
