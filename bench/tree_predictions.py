@@ -1,7 +1,7 @@
-"""Measure predictions of boosted trees beside LightGBM's own, with as many threads and trees.
+"""Measure predictions of boosted trees beside those of LightGBM, which has the same trees.
 
-LightGBM predicts rows of an array in memory; `cerebro.predict` also reads, encodes and returns
-them. One row is predicted by `cerebro.predict_row` in a session that has done so before.
+LightGBM predicts its columns in memory; `cerebro.predict` also reads, encodes and returns rows.
+One row is predicted by `cerebro.predict_row` in a session that has done so before.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +23,8 @@ from psycopg2.extensions import cursor as Cursor
 from bench import generated_tables, real_tables, tables
 from bench.bench_server import BenchServer, Echo
 from bench.workloads import REPORT, SMALL
+from cerebro_db import connect
+from cerebro_db.export.recipe.rows import RawRows
 
 TRAIN_TABLE = "tree_rows"
 TABLE = "rows_to_predict"
@@ -30,7 +34,6 @@ NUMBERS = 14
 CATEGORIES = 6
 TREES = 500
 LEAVES = (31, 64)
-MIN_ROWS = 20
 CALLS = 100
 """Calls of `cerebro.predict_row` in a row."""
 TRAIN = f"""
@@ -51,6 +54,13 @@ class Rows(NamedTuple):
 ROWS = {SMALL: Rows(2_000, 5_000), REPORT: Rows(50_000, 200_000)}
 
 
+class ExportedTrees(NamedTuple):
+    """The trees in LightGBM, and its columns of the rows to predict."""
+
+    booster: Any
+    matrix: np.ndarray
+
+
 @dataclass(frozen=True, kw_only=True)
 class TreeSpeed:
     """The speeds of trees with so many leaves, ours and LightGBM's own."""
@@ -65,12 +75,9 @@ class TreeSpeed:
 
 def measure_trees(server: BenchServer, scale: str, repeats: int, echo: Echo) -> list[TreeSpeed]:
     """Measure the speeds of small and large trees; the fastest of several turns counts."""
-    import lightgbm
-
     count = ROWS[scale]
     frame = generated_tables.make_rows(str(count.train + count.predict))
     rows = generated_tables.select_columns(frame, NUMBERS, CATEGORIES)
-    matrix = _encode(rows)
     test = rows[count.train :].drop(columns=["y"]).reset_index(drop=True)
     speeds = []
     with server.session() as session, session.cursor() as cursor:
@@ -78,16 +85,10 @@ def measure_trees(server: BenchServer, scale: str, repeats: int, echo: Echo) -> 
         real_tables.write(session, TABLE, test.assign(**{ROW: range(len(test))}))
         cursor.execute(f"ANALYZE {TRAIN_TABLE}, {TABLE}")
         for leaves in LEAVES:
-            space = {"trees": TREES, "leaves": leaves, "min_rows": MIN_ROWS}
+            space = {"trees": TREES, "leaves": leaves}
             cursor.execute(TRAIN, (json.dumps(space),))
-            train_set = lightgbm.Dataset(
-                matrix[: count.train],
-                rows["y"][: count.train],
-                categorical_feature=[*range(NUMBERS, NUMBERS + CATEGORIES)],
-            )
-            parameters = {"num_leaves": leaves, "min_data_in_leaf": MIN_ROWS, "verbosity": -1}
-            booster = lightgbm.train(parameters, train_set, TREES)
-            speed = _measure_speed(cursor, booster, matrix[count.train :], leaves, repeats)
+            exported = _export_trees(server, test)
+            speed = _measure_speed(cursor, exported, leaves, repeats)
             echo(f"  {speed}")
             speeds.append(speed)
             cursor.execute("SELECT cerebro.drop_model(%s)", (MODEL,))
@@ -95,10 +96,21 @@ def measure_trees(server: BenchServer, scale: str, repeats: int, echo: Echo) -> 
     return speeds
 
 
-def _measure_speed(
-    cursor: Cursor, booster: Any, matrix: np.ndarray, leaves: int, repeats: int
-) -> TreeSpeed:
+def _export_trees(server: BenchServer, test: pandas.DataFrame) -> ExportedTrees:
+    """Read the exported trees with LightGBM, and make its columns of the rows."""
+    import lightgbm
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trees.txt"
+        with connect(server.url) as session:
+            session.export_lightgbm(MODEL, path)
+        rows = RawRows.of(path.with_name("trees.txt.json").read_text())
+        return ExportedTrees(lightgbm.Booster(model_file=path), rows.matrix(test))
+
+
+def _measure_speed(cursor: Cursor, exported: ExportedTrees, leaves: int, repeats: int) -> TreeSpeed:
     threads = len(os.sched_getaffinity(0))
+    booster, matrix = exported
     cursor.execute(FIRST_ROW)
     record = json.dumps(cursor.fetchall()[0][0])
     ours = _time_best(lambda: cursor.execute(PREDICT), repeats)
@@ -111,15 +123,6 @@ def _measure_speed(
         row_ms=1000 * _time_median(lambda: cursor.execute(PREDICT_ROW, (record,))),
         own_row_ms=1000 * _time_median(lambda: booster.predict(matrix[:1], num_threads=threads)),
     )
-
-
-def _encode(rows: pandas.DataFrame) -> np.ndarray:
-    """Return the inputs as numbers, with codes of categories."""
-    columns = [
-        rows[name] if name.startswith("n") else rows[name].astype("category").cat.codes
-        for name in rows.columns[:-1]
-    ]
-    return np.column_stack(columns).astype(np.float64)
 
 
 def _time_best(work: Callable[[], object], repeats: int) -> float:

@@ -101,7 +101,8 @@ def _summarize(results: Sequence[Result]) -> str:
     seeds = len({result.seed for result in results})
     cores = sorted({result.cores for result in results})
     commits = sorted({result.commit for result in results if result.contender == OURS})
-    text = f"{seeds} seeds on {', '.join(map(str, cores))} cores; means and standard errors."
+    text = f"{', '.join(map(str, cores))} cores; "
+    text += f"{seeds} seeds: means and standard errors." if seeds > 1 else "a single seed."
     return text + (f" Ours: {', '.join(commits)}." if commits else "")
 
 
@@ -143,11 +144,13 @@ def _report_rivals(groups: Sequence[TableResults], rivals: Sequence[str]) -> str
         "not below",
         "above beyond noise",
         "below beyond noise on",
+        "its seconds, median and most",
     ]
     rows = []
     for rival in rivals:
         gaps = {group.name: measure_gap(group.scores, OURS, rival) for group in groups}
-        rows.append(_compare_rival(rival, {name: gap for name, gap in gaps.items() if gap}))
+        compared = {name: gap for name, gap in gaps.items() if gap}
+        rows.append([*_compare_rival(rival, compared), _format_seconds(groups, rival)])
     return "Ours beside each rival:\n\n" + tables.format_table(headings, rows)
 
 
@@ -160,6 +163,16 @@ def _compare_rival(rival: str, gaps: dict[str, Gap]) -> list[str]:
     if not repeated:
         noise = [MISSING, MISSING, MISSING]
     return [rival, f"{len(gaps)}", noise[0], f"{strict} of {len(gaps)}", *noise[1:]]
+
+
+def _format_seconds(groups: Sequence[TableResults], rival: str) -> str:
+    seconds = [
+        result.train_seconds
+        for group in groups
+        for result in group.results
+        if result.contender == rival and result.train_seconds is not None
+    ]
+    return f"{statistics.median(seconds):.1f}, {max(seconds):.1f}" if seconds else MISSING
 
 
 def _report_ranks(groups: Sequence[TableResults]) -> list[str]:

@@ -370,14 +370,14 @@ def test_the_report_counts_tables_by_noise_and_by_means() -> None:
         "| `wine` | 178 | random | accuracy | 0.85 ± 0.05 | 0.75 ± 0.05 | 0.855 ± 0.015 |" in text
     )
     assert "| `slid` | 178 | random | RMSE | 2.05 ± 0.05 | - | 1.05 ± 0.05 |" in text
-    assert "| boosting | 2 | 1 of 2 | 0 of 2 | 0 | `slid` |" in text
-    assert "| LightGBM | 1 | 1 of 1 | 1 of 1 | 1 |  |" in text
+    assert "| boosting | 2 | 1 of 2 | 0 of 2 | 0 | `slid` | 33.0, 33.0 |" in text
+    assert "| LightGBM | 1 | 1 of 1 | 1 of 1 | 1 |  | 33.0, 33.0 |" in text
     assert "Mean ranks" not in text
 
 
 def test_a_single_seed_is_compared_by_its_means_alone() -> None:
     text = report([*results_of(OURS, [0.8]), *results_of(BOOSTING, [0.9])])
-    assert "| boosting | 1 | - | 0 of 1 | - | - |" in text
+    assert "| boosting | 1 | - | 0 of 1 | - | - | 33.0, 33.0 |" in text
 
 
 def test_the_report_has_ranks_times_and_missing_models() -> None:
