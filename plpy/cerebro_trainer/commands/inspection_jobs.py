@@ -9,10 +9,10 @@ from cerebro_trainer.commands.jobs import (
     EvaluateJob,
     Job,
     NetworkJob,
-    PredictJob,
     RestoreJob,
     StateJob,
 )
+from cerebro_trainer.commands.prediction_jobs import PredictJob
 from cerebro_trainer.commands.row_outputs import OutputsJob
 from cerebro_trainer.programs.learner import Learner
 from cerebro_trainer.programs.program import Program, require_network
@@ -50,6 +50,6 @@ FACTORIES: Mapping[str, Callable[[Learner, DatasetKeys, Header], Job]] = {
     "restore": lambda learner, datasets, _: RestoreJob(learner, datasets),
     "cuts": lambda learner, datasets, _: CutsJob(require_network(learner, "cuts"), datasets),
     "outputs": lambda learner, datasets, _: OutputsJob(learner, datasets),
-    "predict": lambda learner, datasets, _: PredictJob(learner, datasets),
+    "predict": PredictJob.from_header,
 }
 """Factories of jobs that do not train, by kind."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from cerebro_trainer.commands import row_outputs
 from cerebro_trainer.commands.fusion_jobs import FusionJob
 from cerebro_trainer.commands.job_factory import JobFactory, read_units
 from cerebro_trainer.commands.jobs import AverageJob, Job, RestoreJob, TrainJob
+from cerebro_trainer.commands.prediction_jobs import PredictJob, read_share
 from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.row_outputs import OutputRows, OutputsJob
 from cerebro_trainer.commands.session_states import (
@@ -21,7 +22,7 @@ from cerebro_trainer.commands.session_states import (
 )
 from cerebro_trainer.data.buffers import Buffer, Dataset
 from cerebro_trainer.data.recipe_values import RecipeEncoder
-from cerebro_trainer.errors import RequestError
+from cerebro_trainer.errors import RequestError, TrainerError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.learner import Learner
 from cerebro_trainer.state.readers import Origin
@@ -35,6 +36,7 @@ class Loading(NamedTuple):
     """A state whose bytes follow."""
 
     reader: Reader
+    learner: Learner
     spec: ProgramSpec
 
 
@@ -75,7 +77,7 @@ class JobHandler:
     def begin(self, header: Header, payload: Bytes) -> Messages:
         """Open a job on a state; if the state comes in chunks, `load_chunk` receives them."""
         if header.get("beside") is True:
-            return self._begin_fused_state(header)
+            return self._begin_beside(header)
         self.abandon()
         self._states.retain(if_present(header, "unstored", texts) or ())
         source = text(record(header, "state"), "source", choices=SOURCES)
@@ -99,25 +101,49 @@ class JobHandler:
                 self._job.add_state(state)
             if header.get("compilation") is not None:
                 self._programs.add_compilation(learner, text(header, "compilation"))
-            self._start_loading(self._job, reader, spec)
+            self._start_loading(self._job, learner, reader, spec)
         return _reply_to_begin(learner, is_kept=source == "kept")
 
-    def _begin_fused_state(self, header: Header) -> Messages:
-        """Add another state to the open fusion."""
-        text(header, "job", choices=("fusion",))
+    def _begin_beside(self, header: Header) -> Messages:
+        """Add another state to the open job: one to train, or a member that predicts."""
+        kind = text(header, "job", choices=("fusion", "predict"))
+        text(header, "result_key")  # required of every state, though members are never named
         job = self.get_open_job()
         spec = self._get_spec(header)
         source = text(record(header, "state"), "source", choices=SOURCES)
-        if not isinstance(job, FusionJob) or source == "kept":
+        if (header.get("sealed") is True) != self.is_sealed:
             raise RequestError(
-                "the open job takes no other state than that which it was begun with",
-                sqlstate="55000",
+                "either all states of a job are sealed, or none is", sqlstate="42501"
             )
         with self.catch_errors():
-            job.check_program(self._programs.get_learner(spec, job.forced_mode))
-            job.add_state(self._factory.create_fused_state(job.program, spec, header))
-            self._start_loading(job, self._states.load(job.program, source, header), spec)
-        return _reply_to_begin(job.program, is_kept=False)
+            learner: Learner | None = None
+            if source != "kept" and kind == "fusion" and isinstance(job, FusionJob):
+                learner = self._add_fused_state(job, spec, header)
+            if source != "kept" and kind == "predict" and isinstance(job, PredictJob):
+                learner = self._add_member(job, spec, header)
+            if learner is None:
+                raise RequestError(
+                    "the open job takes no other state than that which it was begun with",
+                    sqlstate="55000",
+                )
+            reader = self._states.load(learner, source, header)
+            self._start_loading(job, learner, reader, spec)
+        return _reply_to_begin(learner, is_kept=False)
+
+    def _add_fused_state(self, job: FusionJob, spec: ProgramSpec, header: Header) -> Learner:
+        """Add a state to a fusion; return its learner, which is the program of all of them."""
+        job.check_program(self._programs.get_learner(spec, job.forced_mode))
+        job.add_state(self._factory.create_fused_state(job.program, spec, header))
+        return job.program
+
+    def _add_member(self, job: PredictJob, spec: ProgramSpec, header: Header) -> Learner:
+        """Add a member to a prediction; return its learner."""
+        share = read_share(header)
+        learner = self._programs.get_unused_learner(spec, job.learners)
+        if header.get("compilation") is not None:
+            self._programs.add_compilation(learner, text(header, "compilation"))
+        job.add_member(learner, share)
+        return learner
 
     def load_chunk(self, header: Header, payload: Bytes) -> Messages:
         """Load a chunk of the state that the open job waits for."""
@@ -152,7 +178,7 @@ class JobHandler:
             if isinstance(job, FusionJob):
                 return self._finish_fusion(job)
         self._job = None
-        self._set_current_state(job.learner)
+        self._set_current_state(job)
         self._outputs = None
         if isinstance(job, OutputsJob):
             self._outputs = job.list_outputs()
@@ -246,12 +272,21 @@ class JobHandler:
             self._loading = None
             with self.catch_errors():
                 streams.finish_reader(loading.reader)
-                self._complete_loading(self._job, loading.spec)
+                self._complete_loading(self._job, loading.learner, loading.spec)
         return self._job
 
-    def get_job_without_recipe(self) -> Job:
-        """Return the open job if its user may choose the inputs of the network."""
+    def get_prediction_job(self) -> PredictJob:
+        """Return the open job if it predicts rows."""
         job = self.get_open_job()
+        if not isinstance(job, PredictJob):
+            raise RequestError(
+                "the open job takes no rows; expected one of kind 'predict'", sqlstate="55000"
+            )
+        return job
+
+    def get_prediction_job_without_recipe(self) -> PredictJob:
+        """Return the open job if its user may choose the inputs of the members."""
+        job = self.get_prediction_job()
         if self.recipe is not None:
             raise RequestError(
                 "the open job has a recipe: what its network takes is made of raw values here",
@@ -259,23 +294,33 @@ class JobHandler:
             )
         return job
 
-    def catch_errors(self) -> AbstractContextManager[None]:
-        """Turn errors of the framework into ConfigError."""
-        return self._programs.catch_errors(hide_details=self.recipe is not None)
+    @contextmanager
+    def catch_errors(self) -> Iterator[None]:
+        """Turn errors of the framework into ConfigError, and name the member that fails."""
+        try:
+            with self._programs.catch_errors(hide_details=self.recipe is not None):
+                yield
+        except TrainerError as error:
+            if isinstance(self._job, PredictJob):
+                self._job.name_member(error)
+            raise
 
-    def _start_loading(self, job: Job, reader: Reader | None, spec: ProgramSpec) -> None:
+    def _start_loading(
+        self, job: Job, learner: Learner, reader: Reader | None, spec: ProgramSpec
+    ) -> None:
         """Wait for the chunks of a state, if there are any."""
         if reader is None:
-            self._complete_loading(job, spec)
+            self._complete_loading(job, learner, spec)
         else:
-            self._loading = Loading(streams.start_reader(reader), spec)
+            self._loading = Loading(streams.start_reader(reader), learner, spec)
 
-    def _complete_loading(self, job: Job, spec: ProgramSpec) -> None:
-        """Prepare a job whose state is in the learner's variables."""
+    def _complete_loading(self, job: Job, learner: Learner, spec: ProgramSpec) -> None:
+        """Prepare a job after a state was loaded into the variables of a learner."""
         origin = self._states.origin
         if origin.base_digest and not self.is_sealed:
-            self._states.frozen_weights.set(job.learner, origin.base_digest)
-        job.learner.set_hyperparameters(spec)
+            self._states.frozen_weights.set(learner, origin.base_digest)
+        learner.set_hyperparameters(spec)
+        learner.check_state()
         if isinstance(job, RestoreJob):
             job.is_complete = origin.is_complete
         if isinstance(job, FusionJob):
@@ -283,13 +328,17 @@ class JobHandler:
         if isinstance(job, (TrainJob, FusionJob)):
             self._states.current = None  # a state has no name while it is trained
         else:
-            self._set_current_state(job.learner)
+            self._set_current_state(job)
 
-    def _set_current_state(self, learner: Learner) -> None:
-        """Name the state of a learner, unless it is sealed: nobody may read or continue it."""
+    def _set_current_state(self, job: Job) -> None:
+        """Name the state of a job, unless it is sealed: nobody may read or continue it.
+
+        The states of several members have no names.
+        """
         self._states.current = None
-        if not self.is_sealed:
-            self._states.current = CurrentState(self._result_key, learner)
+        has_members = isinstance(job, PredictJob) and len(job.learners) > 1
+        if not self.is_sealed and not has_members:
+            self._states.current = CurrentState(self._result_key, job.learner)
 
     def _get_spec(self, header: Header) -> ProgramSpec:
         """Return the spec that a request contains or names; names are valid until `reset`."""

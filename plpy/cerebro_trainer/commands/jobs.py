@@ -439,9 +439,3 @@ def add_sums(sums: Sums, other_sums: Sums) -> Sums:
     return [
         [a + b for a, b in zip(*pair, strict=True)] for pair in zip(sums, other_sums, strict=True)
     ]
-
-
-class PredictJob(StateJob):
-    """Keeps a config's state loaded for `rows` requests."""
-
-    refusal = "a predict job takes rows, not buffers"

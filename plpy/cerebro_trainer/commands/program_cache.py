@@ -10,8 +10,9 @@ import ctypes
 import gc
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from itertools import count
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -51,6 +52,16 @@ class ProgramCache:
             mode: an execution mode that the learner must have.
         """
         return self.learners.get(spec, MemoryBudget(self._memory, mode))
+
+    def get_unused_learner(self, spec: ProgramSpec, used: Collection[Learner]) -> Learner:
+        """Return a learner of a spec whose variables contain no other member of a job.
+
+        Args:
+            used: the learners of these members.
+        """
+        budget = MemoryBudget(self._memory)
+        learners = (self.learners.get(spec, budget, copy) for copy in count())
+        return next(learner for learner in learners if learner not in used)
 
     @contextmanager
     def catch_errors(self, *, hide_details: bool) -> Iterator[None]:

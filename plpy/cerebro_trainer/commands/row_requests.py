@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cerebro_trainer.commands.job_handler import JobHandler
-from cerebro_trainer.commands.jobs import Job
 from cerebro_trainer.commands.permutation_importance import (
     PermutationRequest,
     format_attributions,
@@ -13,6 +12,7 @@ from cerebro_trainer.commands.permutation_importance import (
     read_rows_and_target,
 )
 from cerebro_trainer.commands.prediction_columns import PredictionFormat
+from cerebro_trainer.commands.prediction_jobs import PredictJob
 from cerebro_trainer.commands.predictions import ClassSelection, reply_with_columns, tabulate
 from cerebro_trainer.data import raw_rows
 from cerebro_trainer.data.arrays import format_literal
@@ -40,7 +40,7 @@ class RowRequestHandler:
 
     def predict_rows(self, header: Header, payload: Bytes) -> Messages:
         """Predict raw rows; the reply has the selected classes of all outputs."""
-        job = self._jobs.get_job_without_recipe()
+        job = self._jobs.get_prediction_job_without_recipe()
         counts = typed(header, "classes", list)
         if not all(count is None or (type(count) is int and count >= 0) for count in counts):
             message = (
@@ -49,13 +49,13 @@ class RowRequestHandler:
             raise RequestError(message[:300])
         inputs = raw_rows.decode_inputs(header, payload)
         with self._jobs.catch_errors():
-            outputs = job.learner.predict(inputs)
+            outputs = job.predict(inputs)
             table = tabulate(outputs, counts, ClassSelection.from_header(header))
         return reply(table.to_header())
 
     def predict_columns(self, header: Header, payload: Bytes) -> Messages:
         """Predict raw rows; the reply has the class or the number of each row as SQL arrays."""
-        job = self._jobs.get_open_job()
+        job = self._jobs.get_prediction_job()
         prediction_format = PredictionFormat.from_header(header)
         recipe = self._jobs.recipe
         if recipe is None:
@@ -63,14 +63,14 @@ class RowRequestHandler:
         else:
             inputs = recipe.encode(header, payload)
         with self._jobs.catch_errors():
-            (output,) = job.learner.predict(inputs)
+            (output,) = job.predict(inputs)
             if job.units is not None:
                 output = job.units.scale.predict(output)
             return reply_with_columns(prediction_format.format_columns(output))
 
     def compute_features(self, header: Header, payload: Bytes) -> Messages:
         """Compute the activations of a layer for the rows of a buffer."""
-        job = self._jobs.get_open_job()
+        job = self._jobs.get_prediction_job()
         if self._jobs.is_sealed:
             raise RequestError(
                 "the state of this job is sealed: what its layers give would tell it",
@@ -78,13 +78,13 @@ class RowRequestHandler:
             )
         buffer = parse_buffer(header, payload)
         with self._jobs.catch_errors():
-            program = require_network(job.learner, "features")
+            program = require_network(job.get_single_learner(), "features")
             features = program.compute_features(text(header, "layer"), buffer.inputs)
         return reply({"shape": list(features.shape)}, bytes_of(features))
 
     def permute_columns(self, header: Header, payload: Bytes) -> Messages:
         """Compute by how much the predictions get worse if a column of the table is permuted."""
-        job = self._jobs.get_job_without_recipe()
+        job = self._jobs.get_prediction_job_without_recipe()
         with self._jobs.catch_errors():
             inputs, target = read_rows_and_target(header, payload, self._datasets)
             if job.units is not None:
@@ -96,22 +96,22 @@ class RowRequestHandler:
 
     def attribute(self, header: Header, payload: Bytes) -> Messages:
         """Compute the contributions of columns and patches to the predictions of raw rows."""
-        job = self._jobs.get_job_without_recipe()
+        job = self._jobs.get_prediction_job_without_recipe()
         inputs = raw_rows.decode_inputs(header, payload)
         columns = read_positions(header, "columns", inputs)
         patches = read_positions(header, "patches", inputs)
         with self._jobs.catch_errors():
-            attributions = job.learner.attribute(inputs, columns, patches)
+            attributions = job.attribute(inputs, columns, patches)
             if job.units is not None:
                 attributions = attributions.scaled(job.units.scale.deviation)
         return reply_with_columns(format_attributions(attributions))
 
-    def _make_predictor(self, job: Job) -> Callable[[Arrays], Array]:
+    def _make_predictor(self, job: PredictJob) -> Callable[[Arrays], Array]:
         """Return a function that predicts rows, and stops when the backend has gone."""
 
         def predict(inputs: Arrays) -> Array:
             self._check_peer()
-            (output,) = job.learner.predict(inputs)
+            (output,) = job.predict(inputs)
             if job.units is None:
                 return output
             return job.units.scale.predict(output)

@@ -20,7 +20,7 @@ import numpy as np
 from cerebro_trainer.models.differentiable import build_differentiable
 from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.layer_arguments import Node
-from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Columns
+from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Columns, Units
 from cerebro_trainer.wire.frames import Array, Arrays
 
 Gradient: TypeAlias = Callable[[Arrays, Arrays, Array], list[Array]]
@@ -63,8 +63,9 @@ class IntegratedGradients:
         batch_size: int,
         columns: Columns,
         patches: Columns,
+        units: Units,
     ) -> Attributions:
-        """Return attributions of the largest unit of each row.
+        """Return attributions of one unit of each row.
 
         Args:
             predict: returns the outputs of the model itself.
@@ -73,13 +74,13 @@ class IntegratedGradients:
         rows = len(inputs[0])
         (output,) = predict(inputs)
         (blank,) = predict([np.zeros_like(array[:1]) for array in inputs])
-        units = output.reshape(rows, -1).astype(np.float64)
-        unit_weights = np.eye(units.shape[1], dtype=np.float32)[units.argmax(axis=1)]
+        values = output.reshape(rows, -1).astype(np.float64)
+        unit_weights = np.eye(values.shape[1], dtype=np.float32)[units]
 
         def measure_loss(other_output: Array) -> Array:
             """Return what the explained units lose by another output."""
-            other_units = other_output.reshape(len(other_output), -1).astype(np.float64)
-            return np.asarray(((units - other_units) * unit_weights).sum(axis=1))
+            other_values = other_output.reshape(len(other_output), -1).astype(np.float64)
+            return np.asarray(((values - other_values) * unit_weights).sum(axis=1))
 
         # Whole batches need only one compiled shape.
         padding = -rows % batch_size

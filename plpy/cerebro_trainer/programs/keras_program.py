@@ -23,7 +23,7 @@ from cerebro_trainer.programs.compile_params import CompileArguments, make_compi
 from cerebro_trainer.programs.fusion import Member, Order
 from cerebro_trainer.programs.hyperparameters import HyperparameterVariables
 from cerebro_trainer.programs.io_spec import IoSpec, Output
-from cerebro_trainer.programs.learner import Attributions, Columns, Descriptions, Sums
+from cerebro_trainer.programs.learner import Attributions, Columns, Descriptions, Sums, Units
 from cerebro_trainer.programs.metrics import CompiledMetrics
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state.layout import Layout
@@ -314,6 +314,7 @@ class KerasProgram(Program):
         inputs: Arrays,
         columns: Columns,
         patches: Columns,
+        units: Units,
     ) -> Attributions:
         arrays = self.io_spec.convert_inputs(inputs)
         if self.explanation is None:
@@ -323,7 +324,7 @@ class KerasProgram(Program):
         ):
             variable.assign(original)
         batch_size = self.choose_evaluation_batch(arrays)
-        return self.explanation.explain(self.predict, arrays, batch_size, columns, patches)
+        return self.explanation.explain(self.predict, arrays, batch_size, columns, patches, units)
 
     @abstractmethod
     def compile_gradient(self, model: keras.Model) -> Gradient:

@@ -12,6 +12,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models.program_spec import ProgramSpec
@@ -24,6 +27,8 @@ Sums: TypeAlias = list[list[float]]
 ColumnPositions: TypeAlias = Sequence[Sequence[int]]
 """Positions of one table column in a row of each input array, by input."""
 Columns: TypeAlias = Sequence[ColumnPositions]
+Units: TypeAlias = npt.NDArray[np.int64]
+"""Position of one unit of the flattened output, by row."""
 Descriptions: TypeAlias = list[dict[str, object]]
 """JSON objects, one per thing that is described."""
 
@@ -105,6 +110,13 @@ class Learner(ABC):
     def set_hyperparameters(self, spec: ProgramSpec) -> None:
         """Set the numbers in which configs of one learner differ, such as the learning rate."""
 
+    def check_state(self) -> None:  # noqa: B027 (networks have nothing to check)
+        """Check values that were loaded; those of each variable fit the layout already.
+
+        Raises:
+            DamagedState: the values do not belong together.
+        """
+
     def understands(self, mode: str | None) -> bool:
         """Return whether the learner can train in this mode; None stands for any mode."""
         return True
@@ -134,10 +146,12 @@ class Learner(ABC):
         inputs: Arrays,
         columns: Columns,
         patches: Columns,
+        units: Units,
     ) -> Attributions:
-        """Attribute one output of each row to its columns, compared with a row of zeros.
+        """Attribute one unit of each row's output to its columns.
 
-        Of several units, each row's largest one is explained. A patch is covered by zeros.
+        The learner's only output is compared with that of a baseline: of a row of zeros, or of a
+        mean row. A patch is covered by zeros.
         """
 
     def open_board(self, folder: str) -> Board:
@@ -161,17 +175,22 @@ class Learners:
 
     def __init__(self, make_learner: MakeLearner) -> None:
         self._make_learner = make_learner
-        self._cached: OrderedDict[str, Learner] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, int], Learner] = OrderedDict()
 
-    def get(self, spec: ProgramSpec, budget: MemoryBudget) -> Learner:
-        """Return the learner of this spec; make it if it is not cached."""
-        if spec.key in self._cached and not self._cached[spec.key].understands(budget.mode):
-            del self._cached[spec.key]
-        if spec.key not in self._cached:
+    def get(self, spec: ProgramSpec, budget: MemoryBudget, copy: int = 0) -> Learner:
+        """Return a learner of this spec; make it if it is not cached.
+
+        Args:
+            copy: number of the learner among those of equal specs, which have their own variables.
+        """
+        key = (spec.key, copy)
+        if key in self._cached and not self._cached[key].understands(budget.mode):
+            del self._cached[key]
+        if key not in self._cached:
             self._shrink(MAX_CACHED_LEARNERS - 1, MAX_CACHED_BYTES)
-            self._cached[spec.key] = self._make_learner(spec, budget)
-        self._cached.move_to_end(spec.key)
-        return self._cached[spec.key]
+            self._cached[key] = self._make_learner(spec, budget)
+        self._cached.move_to_end(key)
+        return self._cached[key]
 
     def wipe(self) -> None:
         """Overwrite the data of a session that has ended; keep its last learners."""

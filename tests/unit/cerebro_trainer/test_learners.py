@@ -45,6 +45,14 @@ def test_equal_keys_share_a_learner() -> None:
     assert maker.keys == ["a"]
 
 
+def test_copies_have_variables_of_their_own() -> None:
+    maker = Maker()
+    learners = Learners(maker)
+    copies = [learners.get(spec("a"), MemoryBudget(), copy) for copy in (0, 1, 0, 1)]
+    assert copies[0] is copies[2] is not copies[1] is copies[3]
+    assert maker.keys == ["a", "a"]
+
+
 def test_drops_the_least_recently_used_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "MAX_CACHED_LEARNERS", 2)
     maker = Maker()

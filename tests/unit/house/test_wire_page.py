@@ -27,7 +27,7 @@ from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.trainer import UNANSWERED, Trainer
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Sums
+from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Sums, Units
 from cerebro_trainer.programs.program import Framework, PendingLoss, Program
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import frames
@@ -186,6 +186,7 @@ class Still(Program):
         inputs: Sequence[Array],
         columns: Sequence[ColumnPositions],
         patches: Sequence[ColumnPositions],
+        units: Units,
     ) -> Attributions:
         rows = len(inputs[0])
         return Attributions(
@@ -392,6 +393,10 @@ CONVERSATIONS: dict[str, list[Request]] = {
         begun("predict"), predicted({"kind": "prob"}, lengths=[48]), predicted({"kind": "top",
         "n": 1}),
         predicted({"kind": "threshold", "threshold": 0.5}), FINISH,
+    ],
+    "members": [
+        begun("predict", share=0.5), begun("predict", share=0.5, beside=True),
+        predicted({"kind": "prob"}), FINISH,
     ],
     "cuts": [begun("cuts", datasets=[]), FINISH],
     "fronts": [begun("fronts", datasets=[], layers=["hidden"]), FINISH],

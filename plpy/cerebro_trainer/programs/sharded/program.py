@@ -26,7 +26,7 @@ from cerebro_trainer.models.partition import partition_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import Order
 from cerebro_trainer.programs.keras_program import Tensors, compact, replace_method
-from cerebro_trainer.programs.learner import Attributions, Columns, Descriptions, Sums
+from cerebro_trainer.programs.learner import Attributions, Columns, Descriptions, Sums, Units
 from cerebro_trainer.programs.memory import (
     MemoryBudget,
     PeakMemory,
@@ -249,6 +249,7 @@ class ShardedProgram(TensorflowProgram):
         inputs: Arrays,
         columns: Columns,
         patches: Columns,
+        units: Units,
     ) -> Attributions:
         raise _make_unsupported_error("its predictions cannot be attributed to columns")
 
