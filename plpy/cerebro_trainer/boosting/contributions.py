@@ -16,7 +16,7 @@ from cerebro_trainer.boosting.model.spec import PackedInputs, TreesSpec
 from cerebro_trainer.boosting.transforms import average_slopes, compute_outputs
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.nouns import count_nouns
-from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Columns
+from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Columns, Units
 from cerebro_trainer.wire.frames import Array, Float32Array
 
 MAX_WORK = 1 << 37
@@ -30,8 +30,9 @@ def attribute_rows(
     matrix: Float32Array,
     columns: Columns,
     patches: int,
+    units: Units,
 ) -> Attributions:
-    """Attribute the largest unit of each row to the columns of the table.
+    """Attribute one unit of each row to the columns of the table.
 
     Args:
         patches: number of patches of pictures, which trees do not read.
@@ -45,22 +46,28 @@ def attribute_rows(
     gap = np.zeros(len(matrix))
     for begin in range(0, len(matrix), BLOCK_ROWS):
         block = slice(begin, begin + BLOCK_ROWS)
-        values[block], gap[block] = _attribute_block(spec, model, matrix[block], features)
+        values[block], gap[block] = _attribute_block(
+            spec, model, matrix[block], features, units[block]
+        )
     return Attributions(values, gap, np.zeros((len(matrix), patches)))
 
 
 def _attribute_block(
-    spec: TreesSpec, model: LoadedModel, matrix: Float32Array, features: list[list[int]]
+    spec: TreesSpec,
+    model: LoadedModel,
+    matrix: Float32Array,
+    features: list[list[int]],
+    units: Units,
 ) -> tuple[Array, Array]:
     contributions = model.explain(matrix)
     means = contributions[0, :, -1]
     scores = model.score(matrix)
     outputs = compute_outputs(spec, scores)
-    units = np.eye(spec.units)[outputs.argmax(axis=1)]
-    slopes = average_slopes(spec, means, scores, units)
+    unit_weights = np.eye(spec.units)[units]
+    slopes = average_slopes(spec, means, scores, unit_weights)
     weighted = (contributions[:, :, :-1] * slopes[:, :, np.newaxis]).sum(axis=1)
     values = np.stack([weighted[:, positions].sum(axis=1) for positions in features], axis=1)
-    change = ((outputs - compute_outputs(spec, means[np.newaxis])) * units).sum(axis=1)
+    change = ((outputs - compute_outputs(spec, means[np.newaxis])) * unit_weights).sum(axis=1)
     return values, values.sum(axis=1) - change
 
 

@@ -30,7 +30,7 @@ from cerebro_trainer.data.row_weights import ClassWeight, add_weights
 from cerebro_trainer.errors import ConfigError, DamagedState, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.nouns import count_nouns
-from cerebro_trainer.programs.learner import Attributions, Columns, Learner, Sums
+from cerebro_trainer.programs.learner import Attributions, Columns, Learner, Sums, Units
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire.frames import Array, Arrays, Float32Array
 
@@ -262,9 +262,14 @@ class BoostedTrees(Learner):
             self._loaded = LoadedModel(self.spec, self.forest, self._threads)
         return self._loaded
 
-    def attribute(self, inputs: Arrays, columns: Columns, patches: Columns) -> Attributions:
+    def check_state(self) -> None:
+        self.forest  # noqa: B018 (checked when it is used first)
+
+    def attribute(
+        self, inputs: Arrays, columns: Columns, patches: Columns, units: Units
+    ) -> Attributions:
         matrix = self._reader.read(inputs)
-        return attribute_rows(self.spec, self._load(), matrix, columns, len(patches))
+        return attribute_rows(self.spec, self._load(), matrix, columns, len(patches), units)
 
 
 def _join_weights(buffers: Sequence[Buffer]) -> Any:

@@ -186,6 +186,11 @@ def test_a_state_goes_through_bytes() -> None:
         assert other.evaluate(buffers[0]) == learner.evaluate(buffers[0])
 
 
+def find_zeros(buffer: Buffer) -> np.ndarray:
+    """The first unit of each row."""
+    return np.zeros(buffer.rows, np.int64)
+
+
 def test_a_wiped_learner_has_nothing_left() -> None:
     learner, buffers = make_grown()
     learner.collect("a", buffers)
@@ -204,7 +209,8 @@ def test_a_damaged_state_is_refused_when_it_is_used() -> None:
         learner.read,
         lambda: learner.evaluate(buffers[0]),
         lambda: learner.predict(buffers[0].inputs),
-        lambda: learner.attribute(buffers[0].inputs, COLUMNS, []),
+        learner.check_state,
+        lambda: learner.attribute(buffers[0].inputs, COLUMNS, [], find_zeros(buffers[0])),
     ):
         with pytest.raises(DamagedState, match="leaf is not finite"):
             use()
@@ -215,11 +221,11 @@ def test_contributions_add_up_to_what_the_output_gains(units: int) -> None:
     learner, buffers = grown(units)
     inputs = [array[:40] for array in buffers[0].inputs]
     (outputs,) = learner.predict(inputs)
-    attributions = learner.attribute(inputs, COLUMNS, [COLUMNS[-1]])
+    chosen = outputs.argmax(axis=1)
+    attributions = learner.attribute(inputs, COLUMNS, [COLUMNS[-1]], chosen)
     assert attributions.values.shape == (40, len(COLUMNS)) and attributions.patches.shape == (40, 1)
     assert np.abs(attributions.gap).max() < 1e-6
     gain = outputs.max(axis=1) - attributions.values.sum(axis=1)
-    chosen = outputs.argmax(axis=1)
     for unit in range(units):  # what is left is the output at the mean score, one for each unit
         assert np.ptp(gain[chosen == unit]) < 1e-6 if (chosen == unit).any() else True
     assert not attributions.values[:, [2, 7]].any() and attributions.values[:, [0, 4]].all()
@@ -229,7 +235,7 @@ def test_too_many_rows_are_not_explained(monkeypatch: pytest.MonkeyPatch) -> Non
     learner, buffers = make_grown()
     monkeypatch.setattr("cerebro_trainer.boosting.contributions.MAX_WORK", 1000)
     with pytest.raises(ConfigError, match="too long to explain by 12 trees") as caught:
-        learner.attribute(buffers[0].inputs, COLUMNS, [])
+        learner.attribute(buffers[0].inputs, COLUMNS, [], find_zeros(buffers[0]))
     assert caught.value.sqlstate == "54000"
 
 
