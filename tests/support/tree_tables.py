@@ -91,9 +91,8 @@ def make_buffer(
     codes = np.stack([generator.integers(0, 6, rows), generator.integers(0, 40, rows)], axis=1)
     vector = generator.normal(size=(rows, 2)).astype(np.float32)
     picture = np.zeros((rows, 3), np.float32)
-    score = (
-        first[:, 0] + 2 * np.isin(codes[:, 0], (2, 5)) - first[:, 4] + vector[:, 1] * first[:, 1]
-    )
+    score = first[:, 0] + 2 * np.isin(codes[:, 0], (2, 5)) + (codes[:, 1] % 4 == 1)
+    score += vector[:, 1] * first[:, 1] - first[:, 4]
     target = score[:, np.newaxis].astype(np.float32)
     if units > 1:
         bounds = np.linspace(-1, 2, (classes or units) - 1)

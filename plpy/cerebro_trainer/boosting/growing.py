@@ -28,6 +28,12 @@ BYTE_BINS = 255
 """Bins of a column whose numbers take a byte."""
 MIN_SHARE = 1e-6
 """Smallest share of a class in the base."""
+MAX_ONE_HOT = 16
+"""Codes of a category up to which a split sets one code apart from all others.
+
+LightGBM's default of 4 shrinks splits by sets so much that it lost a quarter on a table of prices
+by categories of 5 to 8 codes. On eleven other tables this made no difference beyond one percent.
+"""
 SEED_BITS = 31
 BLOCK_ROWS = 1 << 16
 """Rows whose leaves are in memory at once."""
@@ -144,6 +150,7 @@ def _list_growth_parameters(spec: TreesSpec, seed: int) -> Parameters:
         "min_data_in_leaf": spec.min_rows,
         "min_sum_hessian_in_leaf": MIN_HESSIAN,
         "lambda_l2": spec.l2,
+        "max_cat_to_onehot": MAX_ONE_HOT,
         "bagging_fraction": spec.row_share,
         "bagging_freq": int(spec.row_share < 1),
         "feature_fraction": spec.column_share,

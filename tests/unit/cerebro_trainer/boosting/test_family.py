@@ -162,6 +162,17 @@ def test_weights_of_rows_and_classes_count() -> None:
     assert len(set(losses)) == 3
 
 
+def test_few_codes_are_split_one_by_one_and_many_by_sets() -> None:
+    learner, _ = make_grown(rows=2000, category_levels=39)
+    sizes: dict[int, set[int]] = {4: set(), 5: set()}
+    for position in range(learner.forest.size):
+        tree = learner.forest.get_tree(position)
+        for node in np.flatnonzero(tree.decisions & 1):
+            bits = sum(int(word).bit_count() for word in tree.sets[node])
+            sizes[int(tree.features[node])].add(bits)
+    assert sizes[4] == {1} and max(sizes[5]) > 1
+
+
 def test_a_state_has_room_for_its_trees_only() -> None:
     learner, buffers = make_grown()
     assert learner.step == learner.spec.trees == 12
