@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ FLAML = "FLAML"
 LIGHTGBM = "LightGBM"
 MLP = "MLP"
 BOOSTING = "boosting"
-SECONDS_BEYOND = 600.0
+SECONDS_BEYOND = 1200.0
 TIMES_BEYOND = 4
 """A contender is stopped when it has taken so many times its seconds, and as many more."""
 
@@ -90,7 +91,9 @@ def run_attempt(contender: Contender, task: Task, folder: Path, servers: list[in
     task_path = folder / "task"
     answer_path = folder / "answer"
     write_task(task, task_path)
-    interpreter = Interpreter([sys.executable], bench_server.make_environment())
+    environment = bench_server.make_environment()
+    modules = os.pathsep.join([str(environments.CLONE), environment["PYTHONPATH"]])
+    interpreter = Interpreter([sys.executable], {**environment, "PYTHONPATH": modules})
     if contender.environment:
         interpreter = environments.find_interpreter(contender.environment)
     command = [*interpreter.command, "-m", contender.module, str(task_path), str(answer_path)]

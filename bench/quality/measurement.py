@@ -171,7 +171,7 @@ def _measure_contender(
         )
         write_frame(example.train, Path(task.train))
         write_frame(example.test.drop(columns=[table.target]), Path(task.test))
-        with _keep_busy(settings.busy):
+        with keep_busy(settings.busy):
             attempt = run_attempt(contender, task, folder, [server.pid] if server else [])
         return _make_result(example, contender, settings, attempt)
     finally:
@@ -224,7 +224,7 @@ def find_commit() -> str:
 
 
 @contextmanager
-def _keep_busy(count: int) -> Iterator[None]:
+def keep_busy(count: int) -> Iterator[None]:
     """Let processes compute something else during the block."""
     processes = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(count)]
     try:
