@@ -203,6 +203,20 @@ TIMELINE = make_table("timeline", Span)
 VISIT = make_table("visit", Visit)
 PARAMETER = make_table("parameter", Parameter)
 COST = make_table("cost", Cost)
+VERSION = declare_table(
+    "model_version",
+    "model owner version deployed created_at run_id mst_key template params task target source "
+    "metric value training_rows validation_rows group_by",
+)
+GROUP = declare_table("model_group", "model owner version group_value template value training_rows")
+MEMBER = declare_table(
+    "model_member", "model owner version group_value position share mst_key template backend run_id"
+)
+FEATURE = declare_table(
+    "feature",
+    "model owner version place column_name kind reason constants importance importance_error",
+)
+GRANT = declare_table("model_grant", "model owner version outline")
 EXTENSION = declare_table("pg_extension", "extname extnamespace", "pg_catalog")
 ACTIVITY = declare_table("pg_stat_activity", "pid backend_start", "pg_catalog")
 NAMESPACE = declare_table("pg_namespace", "oid nspname", "pg_catalog")

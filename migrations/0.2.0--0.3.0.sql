@@ -347,8 +347,8 @@ CREATE TABLE cerebro.version_log (
     recipe          jsonb NOT NULL,
     classes         text[] NOT NULL,
     margin          double precision,
-    architecture    json NOT NULL,
-    compile_params  text NOT NULL,
+    architecture    json,
+    compile_params  text,
     backend         text NOT NULL,
     state_bytes     bigint NOT NULL,
     software        jsonb NOT NULL,
@@ -362,7 +362,9 @@ CREATE TABLE cerebro.version_log (
     calibration      jsonb NOT NULL DEFAULT '{}',
     PRIMARY KEY (owner, model, version)
 );
-COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need; its weights lie in a table of schema cerebro_state that its run and its configuration name';
+COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need but its members: see cerebro.member_log';
+COMMENT ON COLUMN cerebro.version_log.mst_key IS 'the configuration of its run that is its first member';
+COMMENT ON COLUMN cerebro.version_log.template IS 'the template of its member; ensemble where it has several';
 COMMENT ON COLUMN cerebro.version_log.source IS 'the table that it was trained on, as it must stand in a statement';
 COMMENT ON COLUMN cerebro.version_log.target_type IS 'the type of the target, as PostgreSQL writes it';
 COMMENT ON COLUMN cerebro.version_log.value IS 'the metric over the rows that were held back';
@@ -370,6 +372,9 @@ COMMENT ON COLUMN cerebro.version_log.seed IS 'NULL, as are the numbers of rows,
 COMMENT ON COLUMN cerebro.version_log.recipe IS 'what was learned of the columns from training rows';
 COMMENT ON COLUMN cerebro.version_log.classes IS 'the texts of the classes in the order of the outputs; none of a regression';
 COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that were held back lie from their predictions, at most';
+COMMENT ON COLUMN cerebro.version_log.architecture IS 'the network of a version without rows in cerebro.member_log, which is its only member; NULL of all others';
+COMMENT ON COLUMN cerebro.version_log.compile_params IS 'as architecture';
+COMMENT ON COLUMN cerebro.version_log.backend IS 'the framework in which all its members predict';
 COMMENT ON COLUMN cerebro.version_log.software IS 'the versions of what it was trained with';
 COMMENT ON COLUMN cerebro.version_log.fingerprint IS 'a hash of all rows on both sides as the recipe encodes them, with their targets: of other rows it is another one';
 COMMENT ON COLUMN cerebro.version_log.profile IS 'how the values of columns lay in training rows: see cerebro.drift';
@@ -392,8 +397,8 @@ CREATE TABLE cerebro.group_log (
     value           double precision,
     training_rows   bigint NOT NULL,
     margin          double precision,
-    architecture    json NOT NULL,
-    compile_params  text NOT NULL,
+    architecture    json,
+    compile_params  text,
     backend         text NOT NULL,
     state_bytes     bigint NOT NULL,
     calibration     jsonb NOT NULL DEFAULT '{}',
@@ -401,9 +406,33 @@ CREATE TABLE cerebro.group_log (
 );
 COMMENT ON TABLE cerebro.group_log IS 'The models of groups of rows that a version has beside the one of all rows; read the view cerebro.model_group';
 COMMENT ON COLUMN cerebro.group_log.group_value IS 'the text of the value that the rows of the group have in the column that the version is grouped by';
-COMMENT ON COLUMN cerebro.group_log.mst_key IS 'the configuration of the run of which the weights are; they lie in a table of schema cerebro_state that both name';
+COMMENT ON COLUMN cerebro.group_log.mst_key IS 'the configuration of the run that is its first member: see cerebro.member_log';
+COMMENT ON COLUMN cerebro.group_log.architecture IS 'as in cerebro.version_log, like compile_params';
 COMMENT ON COLUMN cerebro.group_log.calibration IS 'as of cerebro.version_log, of the rows of the group that were held back';
 COMMENT ON COLUMN cerebro.group_log.value IS 'the metric of the version over the rows of the group that were held back';
+
+CREATE TABLE cerebro.member_log (
+    owner           name NOT NULL DEFAULT current_user,
+    model           text NOT NULL,
+    version         integer NOT NULL,
+    group_value     text NOT NULL,
+    position        integer NOT NULL CHECK (position > 0),
+    run_id          bigint NOT NULL,
+    mst_key         integer NOT NULL,
+    template        text NOT NULL,
+    params          jsonb NOT NULL,
+    share           double precision NOT NULL,
+    architecture    json NOT NULL,
+    compile_params  text NOT NULL,
+    backend         text NOT NULL,
+    state_bytes     bigint NOT NULL,
+    PRIMARY KEY (owner, model, version, group_value, position)
+);
+COMMENT ON TABLE cerebro.member_log IS 'The members of versions: their predictions, multiplied by their shares, add up to that of the version; read the view cerebro.model_member';
+COMMENT ON COLUMN cerebro.member_log.group_value IS 'the group of which it is a model, as in cerebro.group_log; empty for a member of the model of all rows';
+COMMENT ON COLUMN cerebro.member_log.position IS 'its place in the sum, from 1';
+COMMENT ON COLUMN cerebro.member_log.mst_key IS 'the configuration of the run of which the weights are; they lie in a table of schema cerebro_state that both name';
+COMMENT ON COLUMN cerebro.member_log.backend IS 'the framework that has trained it';
 
 CREATE TABLE cerebro.grant_log (
     owner   name NOT NULL DEFAULT current_user,
@@ -430,21 +459,24 @@ CREATE TABLE cerebro.grant_state (
 );
 ALTER TABLE cerebro.grant_state ALTER chunk SET STORAGE EXTERNAL;
 COMMENT ON TABLE cerebro.grant_state IS 'The weights of versions that others than their owners predict with, in chunks that only trainers are given';
-COMMENT ON COLUMN cerebro.grant_state.mst_key IS 'whose weights they are: those of the version, or of the model of one of its groups';
+COMMENT ON COLUMN cerebro.grant_state.mst_key IS 'whose weights they are: those of a member of the version, or of the model of one of its groups';
 
 ALTER TABLE cerebro.model_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.version_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.group_log ENABLE ROW LEVEL SECURITY;
+ALTER TABLE cerebro.member_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.grant_log ENABLE ROW LEVEL SECURITY;
 ALTER TABLE cerebro.grant_state ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_models ON cerebro.model_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.version_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.group_log USING (owner = current_user) WITH CHECK (owner = current_user);
+CREATE POLICY own_models ON cerebro.member_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.grant_log USING (owner = current_user) WITH CHECK (owner = current_user);
 CREATE POLICY own_models ON cerebro.grant_state USING (owner = current_user) WITH CHECK (owner = current_user);
 SELECT pg_catalog.pg_extension_config_dump('cerebro.model_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.version_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.group_log', '');
+SELECT pg_catalog.pg_extension_config_dump('cerebro.member_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_log', '');
 SELECT pg_catalog.pg_extension_config_dump('cerebro.grant_state', '');
 

@@ -172,6 +172,7 @@ BEGIN
     END IF;
     DELETE FROM cerebro.grant_state s WHERE s.owner = remove_dropped_model.owner AND s.model = remove_dropped_model.model;
     DELETE FROM cerebro.grant_log g WHERE g.owner = remove_dropped_model.owner AND g.model = remove_dropped_model.model;
+    DELETE FROM cerebro.member_log b WHERE b.owner = remove_dropped_model.owner AND b.model = remove_dropped_model.model;
     DELETE FROM cerebro.group_log g WHERE g.owner = remove_dropped_model.owner AND g.model = remove_dropped_model.model;
     DELETE FROM cerebro.version_log v WHERE v.owner = remove_dropped_model.owner AND v.model = remove_dropped_model.model;
     DELETE FROM cerebro.model_log m WHERE m.owner = remove_dropped_model.owner AND m.model = remove_dropped_model.model AND m.dropped;

@@ -398,6 +398,24 @@ FROM cerebro.group_log g JOIN cerebro.version_log v ON v.owner = g.owner AND v.m
 WHERE cerebro_internal.may_see(g.owner) AND NOT m.dropped;
 COMMENT ON VIEW cerebro.model_group IS 'The models of groups of rows in each version: each predicts the rows with its value of the column group_by';
 
+-- Versions without rows in member_log have one network, in their own row.
+CREATE OR REPLACE VIEW cerebro.model_member WITH (security_barrier) AS
+SELECT k.model, k.owner, k.version, k.version = m.deployed AS deployed, nullif(k.group_value, '') AS group_value, k.position, k.share,
+       k.run_id, k.mst_key, k.template, k.params, k.backend, k.state_bytes, k.architecture
+FROM (SELECT b.model, b.owner, b.version, b.group_value, b.position, b.share, b.run_id, b.mst_key, b.template, b.params, b.backend,
+             b.state_bytes, b.architecture
+      FROM cerebro.member_log b
+      UNION ALL
+      SELECT v.model, v.owner, v.version, '', 1, 1, v.run_id, v.mst_key, v.template, v.params, v.backend, v.state_bytes, v.architecture
+      FROM cerebro.version_log v WHERE v.architecture IS NOT NULL
+      UNION ALL
+      SELECT g.model, g.owner, g.version, g.group_value, 1, 1, g.run_id, g.mst_key, g.template, g.params, g.backend, g.state_bytes,
+             g.architecture
+      FROM cerebro.group_log g WHERE g.architecture IS NOT NULL) k
+JOIN cerebro.model_log m ON m.owner = k.owner AND m.model = k.model
+WHERE cerebro_internal.may_see(k.owner) AND NOT m.dropped;
+COMMENT ON VIEW cerebro.model_member IS 'The members of each version and of its models of groups: their predictions, multiplied by their shares, add up to that of the version';
+
 CREATE OR REPLACE VIEW cerebro.feature WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, f.n AS place, f.feature ->> 'column' AS column_name, f.feature ->> 'kind' AS kind,
        f.feature ->> 'reason' AS reason, CASE WHEN pg_catalog.jsonb_typeof(f.feature) = 'object' THEN f.feature - 'column' - 'kind' - 'reason' - 'rarity' END AS constants,

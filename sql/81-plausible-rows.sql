@@ -98,10 +98,10 @@ CREATE POLICY plausible_new ON cerebro.version_log AS RESTRICTIVE FOR INSERT WIT
     AND coalesce(octet_length(group_by) <= 100000, true)
     AND created_at BETWEEN timestamptz '1970-01-01 00:00+00' AND timestamptz '2200-01-01 00:00+00' AND octet_length(params::text) <= 1000000
     AND octet_length(software::text) <= 1000000 AND octet_length(recipe::text) <= 100000000
-    AND octet_length(architecture::text) <= 100000000 AND coalesce(octet_length(profile::text) <= 100000000, true)
+    AND coalesce(octet_length(architecture::text) <= 100000000, true) AND coalesce(octet_length(profile::text) <= 100000000, true)
     AND coalesce(training_rows BETWEEN 0 AND 1000000000000000, true) AND coalesce(validation_rows BETWEEN 0 AND 1000000000000000, true)
     AND state_bytes BETWEEN 0 AND 1000000000000000 AND cardinality(classes) <= 100000 AND octet_length(classes::text) <= 10000000
-    AND octet_length(compile_params) <= 10000000);
+    AND coalesce(octet_length(compile_params) <= 10000000, true));
 DROP POLICY IF EXISTS plausible ON cerebro.version_log;
 CREATE POLICY plausible ON cerebro.version_log AS RESTRICTIVE FOR ALL USING (true) WITH CHECK (
     coalesce(cardinality(importance) <= 100000, true) AND coalesce(cardinality(importance_error) <= 100000, true));
@@ -110,6 +110,13 @@ DROP POLICY IF EXISTS plausible_new ON cerebro.group_log;
 CREATE POLICY plausible_new ON cerebro.group_log AS RESTRICTIVE FOR INSERT WITH CHECK (
     octet_length(model) <= 100000 AND octet_length(group_value) <= 100000 AND octet_length(template) <= 100000
     AND octet_length(backend) <= 100000 AND octet_length(params::text) <= 1000000 AND training_rows BETWEEN 0 AND 1000000000000000
+    AND state_bytes BETWEEN 0 AND 1000000000000000 AND coalesce(octet_length(architecture::text) <= 100000000, true)
+    AND coalesce(octet_length(compile_params) <= 10000000, true));
+
+DROP POLICY IF EXISTS plausible_new ON cerebro.member_log;
+CREATE POLICY plausible_new ON cerebro.member_log AS RESTRICTIVE FOR INSERT WITH CHECK (
+    octet_length(model) <= 100000 AND octet_length(group_value) <= 100000 AND octet_length(template) <= 100000
+    AND octet_length(backend) <= 100000 AND octet_length(params::text) <= 1000000
     AND state_bytes BETWEEN 0 AND 1000000000000000 AND octet_length(architecture::text) <= 100000000
     AND octet_length(compile_params) <= 10000000);
 

@@ -96,6 +96,7 @@ class ModelPages:
             "role": reader.read_role(),
             "versions": reader.read_versions(owner, name),
             "groups": reader.read_groups(owner, name, version) if version else [],
+            "members": reader.read_members(owner, name, version) if version else [],
             "inputs": list_inputs(features),
             "tables": tables,
             "source": next(sources, None),

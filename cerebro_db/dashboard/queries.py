@@ -14,11 +14,16 @@ from cerebro_db.driver import parse_url, translate_errors
 from cerebro_db.errors import ConnectionFailure, ServerGone, UndefinedObject
 from cerebro_db.records import (
     EXTENSION,
+    FEATURE,
+    GRANT,
+    GROUP,
     LEADERBOARD,
+    MEMBER,
     NAMESPACE,
     PARAMETER,
     PROGRESS,
     RUN,
+    VERSION,
     Standing,
     declare_table,
 )
@@ -46,19 +51,8 @@ MODEL = declare_table(
     "model owner version task target source metric value deployed_at template training_rows "
     "validation_rows versions",
 )
-VERSION = declare_table(
-    "model_version",
-    "model owner version deployed created_at run_id mst_key template params task target source "
-    "metric value training_rows validation_rows group_by",
-)
-GROUP = declare_table("model_group", "model owner version group_value template value training_rows")
-FEATURE = declare_table(
-    "feature",
-    "model owner version place column_name kind reason constants importance importance_error",
-)
 VISIT_ERROR = declare_table("visit", "run_id segment_id mst_key kind status started_at error")
 EVALUATION_ERROR = declare_table("evaluation", "run_id segment_id mst_key status started_at error")
-GRANT = declare_table("model_grant", "model owner version outline")
 
 
 def _read_source(spec: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
@@ -331,13 +325,19 @@ class Reader(RunReader):
 
     def read_features(self, owner: str, model: str, version: int) -> list[Row]:
         """Return the features of a version in the order of their columns."""
-        query = _select_model(FEATURE, owner, model).where(FEATURE.c.version == version)
+        query = _select_version(FEATURE, owner, model, version)
         return self.read_rows(query.order_by(FEATURE.c.place))
 
     def read_groups(self, owner: str, model: str, version: int) -> list[Row]:
         """Return the models that a version has for groups of rows."""
-        query = _select_model(GROUP, owner, model).where(GROUP.c.version == version)
+        query = _select_version(GROUP, owner, model, version)
         return self.read_rows(query.order_by(GROUP.c.group_value))
+
+    def read_members(self, owner: str, model: str, version: int) -> list[Row]:
+        """Return the members of a version's model of all rows."""
+        query = _select_version(MEMBER, owner, model, version)
+        query = query.where(MEMBER.c.group_value.is_(None))
+        return self.read_rows(query.order_by(MEMBER.c.position))
 
     def read_granted_features(self, owner: str, model: str) -> list[Row]:
         """Return the visible features of a granted model; none if it is not granted."""
@@ -347,6 +347,10 @@ class Reader(RunReader):
                 # Stored JSON has another name than the view cerebro.feature.
                 features.append({**feature, "column_name": feature["column"]})
         return features
+
+
+def _select_version(view: sa.TableClause, owner: str, model: str, version: int) -> sa.Select[Any]:
+    return _select_model(view, owner, model).where(view.c.version == version)
 
 
 def _select_model(view: sa.TableClause, owner: str, model: str) -> sa.Select[Any]:

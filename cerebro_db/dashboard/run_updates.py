@@ -13,12 +13,11 @@ from cerebro_db.dashboard.queries import (
     CONFIG,
     DECISION,
     EVALUATION_ERROR,
-    VERSION,
     VISIT_ERROR,
     Reader,
 )
 from cerebro_db.display.boards import is_finite
-from cerebro_db.records import LEARNING_CURVE, RUN, TIMELINE
+from cerebro_db.records import LEARNING_CURVE, RUN, TIMELINE, VERSION
 
 MAX_BARS = 50_000
 """Largest number of visits and evaluations that are shown, the newest ones."""

@@ -24,6 +24,7 @@ from cerebro_db.errors import (
     UndefinedObject,
 )
 from cerebro_db.export import states
+from cerebro_db.export.joined_networks import Member, join_networks
 from cerebro_db.nouns import count_nouns
 from cerebro_db.records import declare_table, select_relation
 
@@ -42,11 +43,12 @@ TABLE_MODEL = re.compile(r"(?P<table>.+):(?P<key>[0-9]{1,9})")
 WEIGHT_BYTES = 4
 
 
-VERSION_FIELDS = f"{VERSION_COLUMNS} owner group_by recipe architecture reading"
+VERSION_FIELDS = f"{VERSION_COLUMNS} owner group_by recipe reading"
 VERSION = declare_table("version_log", VERSION_FIELDS)
 MODEL = declare_table("model_log", "owner model deployed dropped")
-GROUP = declare_table(
-    "group_log", "owner model version group_value run_id mst_key margin architecture"
+GROUP = declare_table("group_log", "owner model version group_value run_id mst_key margin")
+MEMBER = declare_table(
+    "model_member", "owner model version group_value position share run_id mst_key architecture"
 )
 GRANT = declare_table("model_grant", "model owner")
 
@@ -117,16 +119,13 @@ def _read_version(
     row = dict(version)
     if reference.group is not None:
         row.update(_find_group(connection, reference, version))
-    table = sa.table(
-        f"r{row['run_id']}_m{row['mst_key']}",
-        sa.column("part"),
-        sa.column("chunk", sa.LargeBinary()),
-        schema="cerebro_state",
-    )
-    chunks = connection.execute(sa.select(table.c.chunk).order_by(table.c.part)).scalars()
-    architecture = row["architecture"]
-    if not isinstance(architecture, str):  # a driver may parse JSON
-        architecture = states.compact_json(architecture)
+    members = _find_members(connection, reference, version)
+    architectures = list(map(_format_architecture, members))
+    architecture = architectures[0]
+    if len(members) > 1 or members[0]["share"] != 1:
+        shares = [member["share"] for member in members]
+        pairs = list(map(Member, architectures, shares))
+        architecture = join_networks(pairs, len(row["classes"]) or 1)
     description = {
         "format": FORMAT,
         **{name: row[name] for name in VERSION_COLUMNS.split()},
@@ -134,15 +133,54 @@ def _read_version(
         "target_base": (row["reading"] or {}).get("target_base"),
         **row["recipe"],
     }
-    weights = states.read_weights(b"".join(map(bytes, chunks)))
+    weights = [weight for member in members for weight in _read_weights(connection, member)]
     return StoredModel(architecture, description, weights)
+
+
+def _find_members(
+    connection: sa.Connection, reference: ModelReference, version: sa.RowMapping
+) -> Sequence[sa.RowMapping]:
+    """Return the members of a version, or of the model of a group, in their order."""
+    query = (
+        sa.select(MEMBER)
+        .where(*(MEMBER.c[name] == version[name] for name in ("owner", "model", "version")))
+        .where(MEMBER.c.group_value.is_not_distinct_from(reference.group))
+        .order_by(MEMBER.c.position)
+    )
+    members = connection.execute(query).mappings().all()
+    if not members:
+        raise DataCorrupted(
+            f"version {version['version']} of model {reference.model!r} has no member",
+            hint="Train the model again.",
+        )
+    return members
+
+
+def _format_architecture(member: sa.RowMapping) -> str:
+    """Return the architecture of a member as JSON text, which a driver may have parsed."""
+    architecture = member["architecture"]
+    if isinstance(architecture, str):
+        return architecture
+    return states.compact_json(architecture)
+
+
+def _read_weights(connection: sa.Connection, member: sa.RowMapping) -> list[NDArray[Any]]:
+    """Return the weights of a member."""
+    table = sa.table(
+        f"r{member['run_id']}_m{member['mst_key']}",
+        sa.column("part"),
+        sa.column("chunk", sa.LargeBinary()),
+        schema="cerebro_state",
+    )
+    chunks = connection.execute(sa.select(table.c.chunk).order_by(table.c.part)).scalars()
+    return states.read_weights(b"".join(map(bytes, chunks)))
 
 
 def _find_group(
     connection: sa.Connection, reference: ModelReference, version: sa.RowMapping
 ) -> sa.RowMapping:
     """Return the columns of a version in which the model of a group differs."""
-    query = sa.select(GROUP.c.run_id, GROUP.c.mst_key, GROUP.c.margin, GROUP.c.architecture).where(
+    query = sa.select(GROUP.c.run_id, GROUP.c.mst_key, GROUP.c.margin).where(
         *(GROUP.c[name] == version[name] for name in ("owner", "model", "version")),
         GROUP.c.group_value == reference.group,
     )

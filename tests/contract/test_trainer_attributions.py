@@ -16,9 +16,7 @@ from trainer_programs import weights
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure, Table
-from cerebro_plpy.configs.templates.networks import ensemble
 from cerebro_plpy.configs.templates.networks.cnn import CNN
-from cerebro_plpy.configs.templates.networks.ensemble import Member
 from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.networks.realmlp import REALMLP
 from cerebro_plpy.configs.templates.networks.series import SERIES
@@ -99,19 +97,13 @@ def attributed(
     return asked(trainer, "attribute", arrays, columns=columns, patches=patches)
 
 
-def architecture(template: Template | None, table: Table, head: Head) -> str:
-    """A small network; None for several as one."""
-    if template is None:
-        members = (
-            Member(architecture(each, table, head), share)
-            for each, share in zip(TEMPLATES, (0.7, 0.3))  # noqa: B905
-        )
-        return ensemble.build_architecture([*members], head.units)
+def architecture(template: Template, table: Table, head: Head) -> str:
+    """A small network."""
     small = {"width": 16, "depth": 2} if template.name != "linear" else {}
     return template.architecture(table, head, template.params(head, 1000, small))
 
 
-def begin(trainer: Peer, template: Template | None, table: Table, head: Head) -> None:
+def begin(trainer: Peer, template: Template, table: Table, head: Head) -> None:
     """Open a job on a network whose weights are drawn."""
     target = (
         {"kind": "onehot", "classes": head.units}
@@ -151,7 +143,7 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
 @pytest.mark.long_for(framework="jax")
 @pytest.mark.long_for(framework="torch", template=REALMLP)
 @pytest.mark.one_framework(
-    table="mixed", template=(None, *(each for each in TEMPLATES if each is not LINEAR))
+    table="mixed", template=tuple(each for each in TEMPLATES if each is not LINEAR)
 )
 @pytest.mark.long_for(template=tuple(each for each in TEMPLATES if each not in (LINEAR, REALMLP)))
 @pytest.mark.long_for(table=("numbers", "categories"))
@@ -163,13 +155,12 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
             for each in TEMPLATES
             if each not in (SERIES, CNN)
         ),
-        pytest.param(None, "mixed", HEADS[0], id=ensemble.NAME),
         pytest.param(REALMLP, "numbers", HEADS[1], id="numbers"),
         pytest.param(REALMLP, "categories", HEADS[1], id="categories"),
     ],
 )
 def test_attributions_make_up_the_difference(
-    trainer: Peer, template: Template | None, table: str, head: Head
+    trainer: Peer, template: Template, table: str, head: Head
 ) -> None:
     arrays, columns = rows_of(TABLES[table]), columns_of(TABLES[table])
     begin(trainer, template, TABLES[table], head)

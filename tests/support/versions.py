@@ -116,13 +116,13 @@ def trained(
     return BatchResult(model, recipe, f"{base}_inputs", base, names)
 
 
-def copy_state(bench: Workbench, output: str, run_id: int) -> None:
-    """Keep the state of the first model of an output table as that of a version."""
-    table = f'cerebro_state."r{run_id}_m1"'
+def copy_state(bench: Workbench, output: str, run_id: int, mst_key: int = 1) -> None:
+    """Keep the state of a model of an output table as that of a version."""
+    table = f'cerebro_state."r{run_id}_m{mst_key}"'
     bench.rows(
         f"CREATE TABLE {table} (part integer NOT NULL, chunk bytea NOT NULL); ALTER TABLE {table} "
         f"ALTER chunk SET STORAGE EXTERNAL; INSERT INTO {table} SELECT part, chunk FROM "
-        f"{bench.states(output)} WHERE mst_key = 1 ORDER BY part"
+        f"{bench.states(output)} WHERE mst_key = {mst_key} ORDER BY part"
     )
 
 
@@ -140,8 +140,10 @@ def deploy(
     compiled: str,
     margin: float | None,
     template: str,
+    share: float = 1.0,
+    mst_key: int = 1,
 ) -> None:
-    """Log a version, and let it predict."""
+    """Log a version, and let it predict; with a smaller share, others are to be added."""
     bench.rows(
         "INSERT INTO cerebro.model_log (model, split, split_seed) VALUES (%s, 'random 0.2', 1) ON "
         "CONFLICT DO NOTHING",
@@ -157,7 +159,7 @@ def deploy(
         "model": model,
         "version": version,
         "run_id": run_id,
-        "mst_key": 1,
+        "mst_key": mst_key,
         "task": "classification" if classes else "regression",
         "source": bench.value(
             "SELECT format('%%I.%%I', relnamespace::regnamespace, relname) FROM pg_class WHERE "
@@ -175,21 +177,31 @@ def deploy(
         "recipe": Json(recipe.to_json()),
         "classes": list(classes),
         "margin": margin,
-        "architecture": architecture,
-        "compile_params": compiled,
         "backend": "tensorflow",
         "state_bytes": 1,
         "software": Json({}),
         "importance": [0.5] * len(recipe.features),
         "importance_error": [0.25] * len(recipe.features),
     }
-    columns = ", ".join(row)
-    bench.rows(
-        f"INSERT INTO cerebro.version_log ({columns}) VALUES ({', '.join(['%s'] * len(row))})",
-        *row.values(),
-    )
+    insert(bench, "version_log", row)
+    shared = ("model", "version", "run_id", "mst_key", "template", "params", "backend")
+    member = {
+        **{name: row[name] for name in (*shared, "state_bytes")},
+        "group_value": "",
+        "position": 1,
+        "share": share,
+        "architecture": architecture,
+        "compile_params": compiled,
+    }
+    insert(bench, "member_log", member)
     bench.rows(
         "UPDATE cerebro.model_log SET deployed = %s, deployed_at = now() WHERE model = %s",
         version,
         model,
     )
+
+
+def insert(bench: Workbench, table: str, row: Mapping[str, object]) -> None:
+    """Add a row to a table of the log."""
+    places = ", ".join(["%s"] * len(row))
+    bench.rows(f"INSERT INTO cerebro.{table} ({', '.join(row)}) VALUES ({places})", *row.values())

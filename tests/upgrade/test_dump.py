@@ -87,8 +87,14 @@ def name_model(bench: Workbench, run_id: int) -> None:
         bench, "named", 1, run_id=run_id, source="columns", target="label", recipe=recipe,
         classes=("high", "low", "middle"), architecture=CLASSES, compiled=compile_text(),
         margin=None,
-        template="realmlp",
+        template="realmlp", share=0.25,
     )  # fmt: skip
+    columns = """owner, model, version, group_value, run_id, mst_key, template, params,
+                 architecture, compile_params, backend, state_bytes"""
+    bench.rows(
+        f"INSERT INTO cerebro.member_log ({columns}, position, share) SELECT {columns}, 2, 0.75 "
+        "FROM cerebro.member_log WHERE model = 'named'"
+    )
 
 
 class Copy(NamedTuple):
@@ -193,7 +199,7 @@ def test_who_was_granted_predictions_has_them_still(copy: Copy) -> None:
 
 @pytest.mark.postgresql("on Greenplum no model by name is dumped here")
 def test_what_is_known_of_models_by_name_is_known_still(copy: Copy, bench: Workbench) -> None:
-    for view in ("model", "model_version", "feature"):
+    for view in ("model", "model_version", "model_member", "feature"):
         query = f"SELECT to_jsonb(v) FROM cerebro.{view} v ORDER BY 1"
         shown = bench.rows(query)
         assert shown and copy.owner.rows(query) == shown

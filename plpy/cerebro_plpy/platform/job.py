@@ -129,7 +129,6 @@ class StateSource:
         warm: a state for another architecture; the whole state if all of it fits.
         sealed: a state that the session must not see; a function of its owner begins the job.
         averaged: the mean of other states.
-        joined: the weights of other states, one after another.
         kept: a state that the trainer has.
     """
 

@@ -89,15 +89,6 @@ def base_table(run_id: int, digest: str) -> str:
     return quote_table(f"r{run_id}_z_{digest}")
 
 
-def joined_table(run_id: int, mst_key: int) -> str:
-    """Return the quoted table for a state with the weights of several configurations.
-
-    Args:
-        mst_key: the best of the configurations.
-    """
-    return quote_table(f"r{run_id}_c{mst_key}_ab")
-
-
 def version_table(run_id: int, mst_key: int) -> str:
     """Return the quoted table for the state of a model version, trained by a configuration."""
     return quote_table(f"r{run_id}_m{mst_key}")

@@ -132,7 +132,7 @@ class TrainerJobs(ABC):
         if source == "sealed":
             return [Statement(state.sql, (json.dumps(spec), *state.values))]
         statements = [call(worker, "visit.job_begin", json.dumps(spec))]
-        if source in ("averaged", "joined"):
+        if source == "averaged":
             for other, _ in state.of:
                 statements += self._pass_state(worker, other, is_first=False)
             return statements

@@ -138,17 +138,6 @@ class BestState:
         return StoredState(self.table, self.segment_id, base)
 
 
-@dataclass(frozen=True)
-class JoinedState:
-    """A state to be created from those of several configurations, in a separate table."""
-
-    run_id: int
-    mst_key: int  # configuration that logs the table
-    state: StateSource
-    table: str
-    segment_id: int
-
-
 BatchVisit = Union[TrainVisit, EvaluateVisit]
 
 

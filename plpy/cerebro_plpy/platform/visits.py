@@ -25,7 +25,6 @@ from cerebro_plpy.platform.resource_usage import Cost, total
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.platform.state_writer import (
     check_cached,
-    create_table,
     first_visit,
     list_datasets,
     log_evaluations,
@@ -40,7 +39,6 @@ from cerebro_plpy.platform.visit_protocol import (
     BatchVisit,
     BestState,
     EvaluateVisit,
-    JoinedState,
     TrainVisit,
     VisitResult,
     Worker,
@@ -252,15 +250,6 @@ class Visits(FusedVisits):
         begin = self._begin(worker, job, (), state)
         parts = [*begin, *map(store_outputs, fillings), call(worker, "visit.job_finish")]
         worker.account.report(parse_result((yield join(parts))))
-
-    def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
-        """Create a state from the weights of several states, and log its table, or do neither."""
-        yield from self._prepare(worker, ())
-        yield from self._job(worker, job, (), joined.state)
-        stored = StoredState(joined.table, joined.segment_id)
-        create = create_table(worker, joined.run_id, joined.mst_key, joined.table)
-        yield join([create, self._store_state(stored, job.result_key)])
-        return stored
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job

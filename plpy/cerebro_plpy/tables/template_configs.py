@@ -26,7 +26,6 @@ from cerebro_plpy.configs.search_space.search_rules import (
 from cerebro_plpy.configs.templates.budget import choose_patience
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure
 from cerebro_plpy.configs.templates.networks.custom import extract_network, wrap_network
-from cerebro_plpy.configs.templates.networks.ensemble import NAME as ENSEMBLE
 from cerebro_plpy.configs.templates.registry import TEMPLATES, find_template
 from cerebro_plpy.configs.templates.template import Cycles, Params, Rates, Template
 from cerebro_plpy.configs.train_spec import TrainSpec
@@ -39,6 +38,7 @@ from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.scheduling.search.promotion_rules import compute_rungs
 from cerebro_plpy.tables.architectures import BuiltConfigs, StoredModel
 from cerebro_plpy.tables.compatibility import name_metrics
+from cerebro_plpy.tables.models.model_registry import ENSEMBLE
 
 MODULE = "train"
 

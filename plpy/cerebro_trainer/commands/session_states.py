@@ -21,7 +21,7 @@ from cerebro_trainer.wire.fields import Header, if_present, integer, integers, r
 from cerebro_trainer.wire.frames import Arrays, Message, Messages
 from cerebro_trainer.wire.streams import Reader
 
-SOURCES = ("new", "kept", "chunks", "averaged", "joined", "weights", "weights_of_chunks", "warm")
+SOURCES = ("new", "kept", "chunks", "averaged", "weights", "weights_of_chunks", "warm")
 """Sources of a state in a request."""
 
 
@@ -110,9 +110,6 @@ class SessionStates:
                 return readers.read_flat_weights(layout, learner.assign)
             return readers.read_weights(layout, learner.assign, self._set_origin)
         learner.write(learner.create_initial_state(seed))
-        if source == "joined":
-            count = len(integers(header, "shares"))
-            return readers.read_merged_weights(layout, learner.assign, count)
         if source == "warm":
             return readers.read_warm_start(layout, learner.assign, self._set_origin)
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,7 +27,7 @@ from cerebro_trainer.state.serialization import (
     read_header,
 )
 from cerebro_trainer.wire.frames import Array
-from cerebro_trainer.wire.streams import ByteReader, Reader, Stream
+from cerebro_trainer.wire.streams import Reader, Stream
 
 DIGEST = re.compile(f"[0-9a-f]{{{DIGEST_DIGITS}}}")
 
@@ -89,40 +88,6 @@ def read_weights(layout: Layout, assign: Assign, report_origin: ReportOrigin) ->
     positions = _locate_weights(metadata, entries, layout)
     yield from _read_tensors(stream, layout, assign, entries, positions)
     yield from check_end(stream)
-
-
-def read_merged_weights(layout: Layout, assign: Assign, count: int) -> Reader:
-    """Read the weights of `count` states into a model that has their models as its layers.
-
-    Raises:
-        ConfigError: the states do not contain all weights of the model.
-    """
-    stream = Stream()
-    begin = 0
-    for _ in range(count):
-        begin = yield from _read_member_weights(stream, layout, assign, begin)
-    if begin != len(layout.weights):
-        raise ConfigError(
-            f"{count_nouns(count, 'state', 'has')} {count_nouns(begin, 'weight')} together, the "
-            f"model has {len(layout.weights)}"
-        )
-    yield from check_end(stream)
-
-
-def _read_member_weights(
-    stream: Stream, layout: Layout, assign: Assign, begin: int
-) -> ByteReader[int]:
-    """Read the weights of a state into those of the program from index `begin`.
-
-    Returns:
-        The index after the last one.
-    """
-    metadata, entries = yield from read_header(stream)
-    end = begin + len(parse_weight_names(metadata))
-    member = replace(layout, weights=layout.weights[begin:end], paths=layout.paths[begin:end])
-    positions = _locate_weights(metadata, entries, member)
-    yield from _read_tensors(stream, layout, assign, entries, positions)
-    return end
 
 
 def read_warm_start(layout: Layout, assign: Assign, report_origin: ReportOrigin) -> Reader:

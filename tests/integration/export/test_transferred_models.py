@@ -202,6 +202,10 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
     "a calibration that is a list": put("networks", 0, "calibration", value=[]),
     "backend": put("networks", 0, "backend", value="pickle"),
     "architecture": put("networks", 0, "architecture", value=LAMBDA),
+    "no members": put("networks", 0, "members", value=[]),
+    "one half": lambda header: header["networks"][0].update(
+        members=[{**header["networks"][0], "share": 0.5}]
+    ),
     "no architecture": put("networks", 0, "architecture", value="{"),
     "another network": put("networks", 0, "architecture", value=json.dumps({"class_name": "x"})),
     "state": put("networks", 0, "state", value=1),

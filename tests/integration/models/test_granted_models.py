@@ -413,7 +413,7 @@ def test_a_later_version_is_granted_too(
         params={"width": 8},
     )
     (row,) = owner.rows(
-        "SELECT run_id, architecture::text, compile_params FROM cerebro.version_log WHERE model = "
+        "SELECT run_id, architecture::text, compile_params FROM cerebro.member_log WHERE model = "
         "'other rooms'"
     )
     deploy(

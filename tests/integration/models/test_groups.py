@@ -248,7 +248,14 @@ def test_who_was_granted_the_model_has_those_of_groups_and_not_their_names(
         assert reseller.rows(row.format("mine")) == bench.rows(row.format("sales"))
         outline = json.dumps(reseller.value("SELECT outline FROM cerebro.model_grant"))
         assert '"country"' in outline and not any(f'"{name}"' in outline for name in OWN)
-        for table in ("group_log", "grant_log", "grant_state", "model_group", "model_version"):
+        for table in (
+            "group_log",
+            "member_log",
+            "grant_log",
+            "grant_state",
+            "model_group",
+            "model_version",
+        ):
             assert reseller.rows(f"SELECT * FROM cerebro.{table}") == []
         refused(reseller, "SELECT cerebro_internal.sealed_version()", code="42501")
         bench.rows("SELECT cerebro.revoke_predict('sales_amount', 'reseller')")

@@ -400,9 +400,11 @@ DAMAGE = {
         "XX001",
     ),
     "another network": (
-        "UPDATE cerebro.version_log SET architecture = '{{}}' WHERE model = 'rooms'",
+        "UPDATE cerebro.member_log SET architecture = '{{}}' WHERE model = 'rooms'",
         None,
     ),
+    "no member": ("DELETE FROM cerebro.member_log WHERE model = 'rooms'", "XX001"),
+    "no share": ("UPDATE cerebro.member_log SET share = 'NaN' WHERE model = 'rooms'", "XX001"),
     "other weights": (
         "UPDATE {0} SET chunk = chunk || 'x' WHERE part = (SELECT max(part) FROM {0})",
         None,

@@ -177,7 +177,7 @@ def test_another_version_predicts_as_soon_as_it_is_deployed(
     record = session.value("SELECT to_jsonb(t) FROM typed t WHERE id = 1")
     before = predicted(session, record)
     run_id, architecture, compiled = session.row(
-        "SELECT run_id, architecture::text, compile_params FROM cerebro.version_log WHERE model = "
+        "SELECT run_id, architecture::text, compile_params FROM cerebro.member_log WHERE model = "
         "%s",
         MODEL,
     )

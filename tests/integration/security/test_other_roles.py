@@ -115,6 +115,7 @@ def eve(alice: Workbench, shared_superuser: Workbench) -> Iterator[Workbench]:
             "model_log",
             "version_log",
             "group_log",
+            "member_log",
             "grant_log",
             "grant_state",
         ):

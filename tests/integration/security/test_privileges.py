@@ -35,6 +35,8 @@ MODELS = (
     "model_log",
     "version_log",
     "group_log",
+    "model_member",
+    "member_log",
     "model_grant",
     "grant_log",
     "grant_state",

@@ -51,7 +51,6 @@ from cerebro_plpy.platform.visit_protocol import (
     BestState,
     EvaluateVisit,
     FusedResult,
-    JoinedState,
     TrainVisit,
     VisitResult,
     Worker,
@@ -599,9 +598,6 @@ class Unreliable(PostgresVisits):
         self, worker: Worker, state: StateSource, job: Job, fillings: Sequence[Filling]
     ) -> Steps[None]:
         raise NotImplementedError
-
-    def join(self, worker: Worker, joined: JoinedState, job: Job) -> Steps[StoredState]:
-        raise NotImplementedError("ensembles are made of what an epoch loop has come to")
 
     def measure(
         self, worker: Worker, datasets: tuple[Dataset, ...], state: StateSource, job: Job

@@ -25,7 +25,7 @@ GRANT USAGE ON SCHEMA {schema}, cerebro, cerebro_state, cerebro_optuna TO {role}
 REVOKE UPDATE, DELETE ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing FROM {role};
 GRANT CREATE ON SCHEMA cerebro_state TO {role};
 GRANT SELECT, INSERT ON cerebro.run_log, cerebro.config_log, cerebro.visit, cerebro.evaluation, cerebro.metric, cerebro.form_timing,
-                        cerebro.decision_log, cerebro.model_log, cerebro.version_log, cerebro.group_log, cerebro.grant_log, cerebro.grant_state TO {role};
+                        cerebro.decision_log, cerebro.model_log, cerebro.version_log, cerebro.group_log, cerebro.member_log, cerebro.grant_log, cerebro.grant_state TO {role};
 -- The pg_dump of PostgreSQL 12 locks all tables of an extension, so that it must be allowed to read them; policies show no rows.
 GRANT SELECT ON cerebro.queue_log, cerebro.used_time TO {role};
 GRANT UPDATE (deployed, previous, deployed_at, dropped) ON cerebro.model_log TO {role};
@@ -41,7 +41,7 @@ GRANT INSERT (run_id, action, mst_key, change), UPDATE (status, reason, visits, 
 GRANT USAGE, SELECT ON SEQUENCE cerebro.run_log_run_id_seq, cerebro.act_log_act_id_seq TO {role};
 GRANT SELECT ON cerebro.setting, cerebro.quota, cerebro.queue, cerebro.orchestrator, cerebro.logged_run, cerebro.visible_run, cerebro.run, cerebro.config, cerebro.leaderboard, cerebro.progress, cerebro.timeline, cerebro.learning_curve, cerebro.decision, cerebro.cost,
                 cerebro.act, cerebro.act_log,
-                cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.model_group, cerebro.feature, cerebro.template, cerebro.parameter TO {role};
+                cerebro.model, cerebro.model_grant, cerebro.model_version, cerebro.model_group, cerebro.model_member, cerebro.feature, cerebro.template, cerebro.parameter TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA cerebro_optuna TO {role}
 
 -- name: tenants

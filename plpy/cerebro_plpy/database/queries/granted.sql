@@ -8,13 +8,16 @@ FROM cerebro.model_grant g WHERE g.model = %s::text AND g.owner::text = %s::text
 SELECT g.owner::text AS owner FROM cerebro.model_grant g WHERE g.model = %s::text ORDER BY g.owner LIMIT 100
 
 -- name: mark
--- A text that changes when another version is deployed, or when its row or its table of weights was replaced: for the model of an
+-- A text that changes when another version is deployed, or when its row or a table of its weights was replaced: for the model of an
 -- owner, by default the caller.
 SELECT coalesce(
-    (SELECT pg_catalog.concat_ws('/', m.owner, v.version, v.xmin, v.ctid, c.oid, pg_catalog.pg_relation_filenode(c.oid))
+    (SELECT nullif(pg_catalog.concat_ws('/', max(pg_catalog.concat_ws('/', m.owner, v.version, v.xmin, v.ctid)),
+                                        pg_catalog.string_agg(pg_catalog.concat_ws('.', c.oid, pg_catalog.pg_relation_filenode(c.oid)), '/' ORDER BY c.oid)), '')
      FROM cerebro.model_log m
      JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
-     LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = 'cerebro_state'::pg_catalog.regnamespace AND c.relname = 'r' || v.run_id || '_m' || v.mst_key
+     LEFT JOIN cerebro.member_log b ON b.owner = v.owner AND b.model = v.model AND b.version = v.version AND b.group_value = ''
+     LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = 'cerebro_state'::pg_catalog.regnamespace
+                                        AND c.relname = 'r' || coalesce(b.run_id, v.run_id) || '_m' || coalesce(b.mst_key, v.mst_key)
      WHERE m.owner = current_user AND m.model = w.model AND NOT m.dropped AND m.owner::text = coalesce(w.owner, m.owner::text)),
     (SELECT pg_catalog.concat_ws('/', g.owner, g.mark) FROM cerebro.model_grant g
      WHERE g.model = w.model AND g.owner::text = w.owner), '') AS mark
@@ -37,13 +40,13 @@ SELECT cerebro_internal.sealed_version()
 
 -- name: network
 SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
-       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.architecture::text AS architecture, v.compile_params, v.backend,
+       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.backend,
        v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
 FROM cerebro.version_log v WHERE v.owner = %s::name AND v.model = %s::text AND v.version = %s::integer
 
 -- name: group
 -- The model for the rows of a version with this value, if these rows have their own model.
-SELECT g.run_id, g.mst_key, g.margin, g.calibration::text AS calibration, g.architecture::text AS architecture, g.compile_params, g.backend
+SELECT g.run_id, g.mst_key, g.margin, g.calibration::text AS calibration, g.backend
 FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.version = %s::integer AND g.group_value = %s::text
 
 -- name: marks
@@ -101,7 +104,7 @@ SELECT EXISTS (SELECT FROM pg_catalog.pg_class c CROSS JOIN LATERAL pg_catalog.a
 
 -- name: own_version
 SELECT m.owner::text AS owner, m.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
-       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.architecture::text AS architecture, v.compile_params, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
+       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
 FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
 JOIN cerebro.grant_log g ON g.owner = m.owner AND g.model = m.model
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND g.gate IS NOT NULL AND g.version IS DISTINCT FROM v.version

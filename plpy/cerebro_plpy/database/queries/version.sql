@@ -14,51 +14,81 @@ INSERT INTO cerebro.model_log (model, split, split_seed, bound, identity) VALUES
 SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text
 
 -- name: add
--- It adds no row if row security hides the log of the run, which has another owner after a rename.
+-- It adds no row if row security hides the log of the run, which has another owner after a rename. All members predict in the
+-- framework of the first network among them: boosted trees do so in any.
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
-                                 training_rows, validation_rows, seed, recipe, classes, margin, architecture, compile_params,
+                                 training_rows, validation_rows, seed, recipe, classes, margin,
                                  backend, state_bytes, software, fingerprint, profile, group_by, reading, loss, calibration)
 SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->> 'relation', t.spec ->> 'target',
        t.spec ->> 'target_type', coalesce(%s::text, c.template), coalesce(%s::jsonb, c.params), t.spec ->> 'metric', %s::double precision,
        (t.spec ->> 'training_rows')::bigint, (t.spec ->> 'validation_rows')::bigint, (r.spec ->> 'seed')::bigint, t.spec -> 'recipe',
        ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(t.spec -> 'classes') WITH ORDINALITY e (value, n) ORDER BY e.n),
-       %s::double precision, coalesce(%s::json, c.architecture), coalesce(%s::text, c.compile_params), c.backend, pg_catalog.pg_total_relation_size(%s::regclass), r.software,
+       %s::double precision, coalesce(b.backend, c.backend), b.state_bytes, r.software,
        t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by', nullif(t.spec -> 'reading', 'null'), %s::double precision, %s::jsonb
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
+CROSS JOIN LATERAL (
+    SELECT (pg_catalog.array_agg(o.backend ORDER BY k.n) FILTER (WHERE o.architecture ->> 'class_name' <> 'BoostedTrees'))[1] AS backend,
+           sum(pg_catalog.pg_total_relation_size(k.state_table::regclass))::bigint AS state_bytes
+    FROM ROWS FROM (pg_catalog.unnest(%s::integer[]), pg_catalog.unnest(%s::text[])) WITH ORDINALITY AS k (mst_key, state_table, n)
+    JOIN cerebro.config_log o ON o.run_id = c.run_id AND o.mst_key = k.mst_key) b
 WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
-RETURNING version
+RETURNING backend
 
 -- name: add_group
 INSERT INTO cerebro.group_log (model, version, group_value, run_id, mst_key, template, params, value, training_rows, margin,
-                               architecture, compile_params, backend, state_bytes, calibration)
+                               backend, state_bytes, calibration)
 SELECT %s::text, %s::integer, c.group_value, c.run_id, c.mst_key, c.template, c.params, %s::double precision, %s::bigint, %s::double precision,
-       c.architecture, c.compile_params, c.backend, pg_catalog.pg_total_relation_size(%s::regclass), %s::jsonb
+       c.backend, pg_catalog.pg_total_relation_size(%s::regclass), %s::jsonb
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: add_member
+-- A configuration becomes a member of the model of its group, or of all rows.
+INSERT INTO cerebro.member_log (model, version, group_value, position, run_id, mst_key, template, params, share, architecture, compile_params,
+                                backend, state_bytes)
+SELECT %s::text, %s::integer, coalesce(c.group_value, ''), %s::integer, c.run_id, c.mst_key, c.template, c.params, %s::double precision,
+       c.architecture, c.compile_params, c.backend, pg_catalog.pg_total_relation_size(%s::regclass)
+FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
+
+-- name: members
+-- The members of a version of the caller, or, with an empty text, of its model of all rows, or with another one, of its group of that
+-- value. A version without rows in member_log has one network, in its own row.
+SELECT m.group_value, m.run_id, m.mst_key, m.template, m.params, m.share, m.architecture, m.compile_params, m.backend
+FROM (SELECT %s::name AS owner, %s::text AS model, %s::integer AS version, %s::text AS group_value OFFSET 0) k
+JOIN (SELECT b.owner, b.model, b.version, b.group_value, b.position, b.run_id, b.mst_key, b.template, b.params::text AS params, b.share,
+             b.architecture::text AS architecture, b.compile_params, b.backend
+      FROM cerebro.member_log b
+      UNION ALL
+      SELECT v.owner, v.model, v.version, '', 1, v.run_id, v.mst_key, v.template, v.params::text, 1, v.architecture::text, v.compile_params, v.backend
+      FROM cerebro.version_log v WHERE v.architecture IS NOT NULL
+      UNION ALL
+      SELECT g.owner, g.model, g.version, g.group_value, 1, g.run_id, g.mst_key, g.template, g.params::text, 1, g.architecture::text, g.compile_params, g.backend
+      FROM cerebro.group_log g WHERE g.architecture IS NOT NULL) m
+    ON m.owner = k.owner AND m.model = k.model AND m.version = k.version AND m.group_value = coalesce(k.group_value, m.group_value)
+ORDER BY m.group_value COLLATE "C", m.position
 
 -- name: groups
 -- The models of groups of a version of the caller.
-SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.calibration::text AS calibration, g.architecture::text AS architecture, g.compile_params, g.backend
+SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.calibration::text AS calibration, g.backend
 FROM cerebro.group_log g WHERE g.owner = %s::name AND g.model = %s::text AND g.version = %s::integer ORDER BY g.group_value COLLATE "C"
 
 -- name: add_registered
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
-                                 recipe, classes, architecture, compile_params, backend, state_bytes, reading, software)
+                                 recipe, classes, backend, state_bytes, reading, software)
 VALUES (%s::text, %s::integer, %s::bigint, %s::integer, %s::text, %s::text, %s::text, %s::text, %s::text, %s::jsonb, %s::text, %s::double precision,
-        %s::jsonb, %s::text[], %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass), %s::jsonb, '{}')
+        %s::jsonb, %s::text[], %s::text, pg_catalog.pg_total_relation_size(%s::regclass), %s::jsonb, '{}')
 
 -- name: exported
 -- A version of the caller, with the entry of its model.
 SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type, v.metric, v.value,
-       v.training_rows, v.validation_rows, v.seed, v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.architecture::text AS architecture,
-       v.compile_params, v.backend, v.software::text AS software, v.fingerprint, v.profile::text AS profile, v.group_by,
+       v.training_rows, v.validation_rows, v.seed, v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.backend, v.software::text AS software,
+       v.fingerprint, v.profile::text AS profile, v.group_by,
        v.reading::text AS reading, v.importance, v.importance_error, v.template, v.params::text AS params,
        m.split, m.split_seed, m.bound, m.identity
 FROM cerebro.version_log v JOIN cerebro.model_log m USING (owner, model)
 WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer AND NOT m.dropped
 
 -- name: exported_groups
-SELECT g.group_value, g.run_id, g.mst_key, g.margin, g.calibration::text AS calibration, g.architecture::text AS architecture, g.backend, g.template, g.params::text AS params,
-       g.value, g.training_rows
+SELECT g.group_value, g.margin, g.calibration::text AS calibration, g.backend, g.template, g.params::text AS params, g.value, g.training_rows
 FROM cerebro.group_log g WHERE g.owner = current_user AND g.model = %s::text AND g.version = %s::integer ORDER BY g.group_value COLLATE "C"
 
 -- name: state_size
@@ -75,17 +105,24 @@ FROM (SELECT %s::bytea AS state OFFSET 0) b CROSS JOIN LATERAL pg_catalog.genera
 -- name: add_imported
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, metric, validation_rows, seed, recipe, classes,
                                  software, fingerprint, profile, group_by, reading, importance, importance_error,
-                                 template, params, value, training_rows, margin, calibration, architecture, compile_params, backend, state_bytes)
+                                 template, params, value, training_rows, margin, calibration, backend, state_bytes)
 VALUES (%s::text, %s::integer, %s::bigint, 1, %s::text, %s::text, %s::text, %s::text, %s::text, %s::bigint, %s::bigint, %s::jsonb, %s::text[],
         %s::jsonb, %s::text, %s::jsonb, %s::text, %s::jsonb, %s::double precision[], %s::double precision[],
-        %s::text, %s::jsonb, %s::double precision, %s::bigint, %s::double precision, %s::jsonb, %s::json, %s::text, %s::text,
-        pg_catalog.pg_total_relation_size(%s::regclass))
+        %s::text, %s::jsonb, %s::double precision, %s::bigint, %s::double precision, %s::jsonb, %s::text,
+        (SELECT sum(pg_catalog.pg_total_relation_size(n.state_table::regclass)) FROM pg_catalog.unnest(%s::text[]) n (state_table)))
 
 -- name: add_imported_group
 INSERT INTO cerebro.group_log (model, version, group_value, run_id, mst_key, template, params, value, training_rows, margin,
-                               calibration, architecture, compile_params, backend, state_bytes)
+                               calibration, backend, state_bytes)
 VALUES (%s::text, %s::integer, %s::text, %s::bigint, %s::integer, %s::text, %s::jsonb, %s::double precision, %s::bigint, %s::double precision,
-        %s::jsonb, %s::json, %s::text, %s::text, pg_catalog.pg_total_relation_size(%s::regclass))
+        %s::jsonb, %s::text, (SELECT sum(pg_catalog.pg_total_relation_size(n.state_table::regclass)) FROM pg_catalog.unnest(%s::text[]) n (state_table)))
+
+-- name: add_untrained_member
+-- A member that no run of this database has trained.
+INSERT INTO cerebro.member_log (model, version, group_value, position, run_id, mst_key, template, params, share, architecture, compile_params,
+                                backend, state_bytes)
+VALUES (%s::text, %s::integer, %s::text, %s::integer, %s::bigint, %s::integer, %s::text, %s::jsonb, %s::double precision, %s::json, %s::text,
+        %s::text, pg_catalog.pg_total_relation_size(%s::regclass))
 
 -- name: told_of_key
 -- The properties of a model in the information table of a model table.
@@ -130,7 +167,8 @@ SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.d
 
 -- name: runs
 SELECT v.run_id, v.mst_key FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text
-UNION ALL SELECT g.run_id, g.mst_key FROM cerebro.group_log g WHERE g.owner = current_user AND g.model = %s::text
+UNION SELECT g.run_id, g.mst_key FROM cerebro.group_log g WHERE g.owner = current_user AND g.model = %s::text
+UNION SELECT b.run_id, b.mst_key FROM cerebro.member_log b WHERE b.owner = current_user AND b.model = %s::text
 
 -- name: mark_dropped
 UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m.model = %s::text
@@ -179,17 +217,20 @@ WHERE l.run_id = %s::bigint AND l.template IS NOT NULL AND l.status <> 'failed' 
 ORDER BY l.rank, l.mst_key LIMIT %s::integer
 
 -- name: like_model
--- The configuration of the deployed version; for an ensemble the best of its members.
-SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params, 'model ' || v.model AS origin, v.run_id
+-- The configuration of the deployed version; for an ensemble the first of its members, which is the best. Ensembles without members
+-- in member_log have it in the log of their run.
+SELECT coalesce(b.template, c.template, v.template) AS template, coalesce(b.params, c.params, v.params)::text AS params, 'model ' || v.model AS origin, v.run_id
 FROM cerebro.model_log m JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
+     LEFT JOIN cerebro.member_log b ON b.owner = v.owner AND b.model = v.model AND b.version = v.version AND b.group_value = '' AND b.position = 1
      LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped AND v.template NOT IN ('registered', 'imported')
 
 -- name: like
 -- Configurations of the caller's newest versions for a target of this name and task, and columns of these names.
-SELECT coalesce(c.template, v.template) AS template, coalesce(c.params, v.params)::text AS params,
+SELECT coalesce(b.template, c.template, v.template) AS template, coalesce(b.params, c.params, v.params)::text AS params,
        'model ' || v.model || ', version ' || v.version AS origin, v.run_id
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
+     LEFT JOIN cerebro.member_log b ON b.owner = v.owner AND b.model = v.model AND b.version = v.version AND b.group_value = '' AND b.position = 1
      LEFT JOIN cerebro.config_log c ON c.run_id = v.run_id AND c.mst_key = v.mst_key
 WHERE v.owner = current_user AND NOT m.dropped AND v.target = %s::text AND v.task = %s::text AND v.template NOT IN ('registered', 'imported')
   AND (SELECT pg_catalog.array_agg(f.feature ->> 'column' ORDER BY f.feature ->> 'column' COLLATE "C")

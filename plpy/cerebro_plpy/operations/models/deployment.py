@@ -30,7 +30,7 @@ def deploy(db: Database, model: str | None, version: str | int | None) -> int:
 def drop(db: Database, model: str | None) -> None:
     """Remove a model at the caller's commit: its versions, their weights and their packed rows."""
     find_own_model(db, "drop_model", model)
-    runs = db.peek(sql("version.runs"), model, model)
+    runs = db.peek(sql("version.runs"), model, model, model)
     names = [version_table(row["run_id"], row["mst_key"]) for row in runs]
     names += [packed_table_name(row["run_id"], side) for row in runs for side in PACKED_TABLES]
     with db.limited_lock_wait():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 from cerebro_plpy.database.queries import sql
@@ -12,8 +13,8 @@ from cerebro_plpy.errors import LimitExceeded, ObjectNotReady, UndefinedObject
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.models.deployment import find_own_model
 from cerebro_plpy.operations.models.model_file import MAX_FILE_BYTES, write_file
-from cerebro_plpy.platform.state_tables import version_table
 from cerebro_plpy.tables.models import model_versions
+from cerebro_plpy.tables.models.model_versions import Member, Members
 
 MODULE = "export_model"
 VERSION_FIELDS = (
@@ -22,7 +23,7 @@ VERSION_FIELDS = (
 )
 """Fields of a version that are written as they are."""
 JSON_FIELDS = ("recipe", "profile", "reading", "software")
-NETWORK_FIELDS = ("architecture", "backend", "margin", "template", "value", "training_rows")
+NETWORK_FIELDS = ("backend", "margin", "template", "value", "training_rows")
 """Fields in which the models of groups differ from the version."""
 
 
@@ -52,8 +53,11 @@ def export_model(db: Database, model: str | None, version: int | None) -> bytes:
             f"{MODULE} error: model {model!r} has no version {number}; expected one of {numbers}."
         )
     row = rows[0]
-    networks = [row, *db.peek(sql("version.exported_groups"), model, number)]
-    model_versions.load_version(db, MODULE, row)
+    models = [row, *db.peek(sql("version.exported_groups"), model, number)]
+    exported = model_versions.load_version(db, MODULE, row)
+    groups = model_versions.read_group_versions(db, MODULE, exported)
+    members = [exported.members, *(groups[group["group_value"]].members for group in models[1:])]
+    firsts = accumulate(map(len, members), initial=0)  # positions of states
     header = {
         "model": model,
         "version": number,
@@ -64,9 +68,9 @@ def export_model(db: Database, model: str | None, version: int | None) -> bytes:
             "identity": list(row["identity"] or ()),
         },
         "fields": _describe_version(row),
-        "networks": [_describe_network(index, entry) for index, entry in enumerate(networks)],
+        "networks": list(map(_describe_model, models, members, firsts)),
     }
-    return write_file(header, _read_states(db, networks))
+    return write_file(header, _read_states(db, list(chain.from_iterable(members))))
 
 
 def _describe_version(row: Row) -> Mapping[str, Any]:
@@ -76,14 +80,28 @@ def _describe_version(row: Row) -> Mapping[str, Any]:
     return fields
 
 
-def _describe_network(index: int, row: Row) -> Mapping[str, Any]:
-    network = {name: row[name] for name in NETWORK_FIELDS}
-    return {
-        **network,
+def _describe_model(row: Row, members: Members, first_state: int) -> Mapping[str, Any]:
+    """Describe the model of all rows or of a group; one of several members lists them."""
+    model = {
+        **{name: row[name] for name in NETWORK_FIELDS},
         "params": json.loads(row["params"]),
         "calibration": json.loads(row["calibration"]),
         "group": row.get("group_value"),
-        "state": index,
+    }
+    entries = [_describe_member(member, state) for state, member in enumerate(members, first_state)]
+    if len(members) == 1 and members[0].share == 1:
+        return {**entries[0], **model}
+    return {**model, "members": entries}
+
+
+def _describe_member(member: Member, state: int) -> Mapping[str, Any]:
+    return {
+        "architecture": member.architecture,
+        "backend": member.backend,
+        "template": member.template,
+        "params": json.loads(member.params),
+        "share": member.share,
+        "state": state,
     }
 
 
@@ -92,10 +110,9 @@ def _to_list(value: Any) -> Any:
     return list(value) if isinstance(value, (list, tuple)) else value
 
 
-def _read_states(db: Database, networks: list[Row]) -> list[bytes]:
-    """Return the states of networks, in their order."""
-    tables = [version_table(row["run_id"], row["mst_key"]) for row in networks]
-    queries = [db.platform.state_rows_sql(table, None) for table in tables]
+def _read_states(db: Database, members: Sequence[Member]) -> list[bytes]:
+    """Return the states of members, in their order."""
+    queries = [db.platform.state_rows_sql(member.state_table, None) for member in members]
     sizes = [db.value(sql("version.state_size", rows=query)) for query in queries]
     if sum(sizes) > MAX_FILE_BYTES:
         raise LimitExceeded(

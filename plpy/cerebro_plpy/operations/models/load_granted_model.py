@@ -16,11 +16,11 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
     OutOfMemory,
 )
-from cerebro_plpy.operations.predict.model_predictor import make_job
+from cerebro_plpy.operations.predict.model_predictor import make_jobs
 from cerebro_plpy.preprocessing.recipe.split_encoding import Marks, constants
 from cerebro_plpy.tables.models import granted_versions
 from cerebro_plpy.tables.models.granted_versions import SealedRequest, VersionKey
-from cerebro_plpy.tables.models.model_versions import read_version
+from cerebro_plpy.tables.models.model_versions import parse_members, read_version
 from cerebro_plpy.trainer_client import request_schema, segment_functions
 
 CHUNKS = 512
@@ -72,20 +72,30 @@ def _fill_trainer(db: Database, gd: Globals, request: SealedRequest) -> None:
         group_fields = _find_group(db, request)
     if not rows or group_fields is None:
         raise _make_gone_error(key)
-    version = read_version({**rows[0], **group_fields})
+    members = parse_members(db.rows(sql("version.members"), *key, request.group or ""))
+    if not members:
+        raise _make_gone_error(key)
+    version = read_version({**rows[0], **group_fields}, members)
     marks = [Marks(row["first"], row["second"]) for row in db.rows(sql("granted.marks"), *key)]
     recipe = constants(version.recipe, marks)
-    job = {**make_job(version), "result_key": ""}
-    begin = request_schema.build_request("begin", job, sealed=True, recipe=recipe)
-    segment_functions.get_trainer(gd, sealed=True).call(begin)
+    for member, job in zip(version.members, make_jobs(version)):
+        begin = request_schema.build_request(
+            "begin", {**job, "result_key": ""}, sealed=True, recipe=recipe
+        )
+        segment_functions.get_trainer(gd, sealed=True).call(begin)
+        if not _send_state(db, gd, key, member.mst_key):
+            raise _make_gone_error(key)
+    segment_functions.get_trainer(gd, sealed=True)  # send the last chunks
+
+
+def _send_state(db: Database, gd: Globals, key: VersionKey, mst_key: int) -> bool:
+    """Send a state to the trainer; return False if it is gone."""
     last_part = 0
-    while chunks := db.rows(sql("granted.state"), *key, version.mst_key, last_part, CHUNKS):
+    while chunks := db.rows(sql("granted.state"), *key, mst_key, last_part, CHUNKS):
         for chunk in chunks:
             segment_functions.add_state(gd, chunk["part"], chunk["chunk"], sealed=True)
         last_part = chunks[-1]["part"]
-    if not last_part:
-        raise _make_gone_error(key)
-    segment_functions.get_trainer(gd, sealed=True)  # send the last chunks
+    return bool(last_part)
 
 
 def _make_gone_error(key: VersionKey) -> ObjectNotReady:

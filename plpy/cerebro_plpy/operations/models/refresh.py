@@ -294,13 +294,12 @@ def build_request(
     training_data: TrainingData,
     call: tuple[str, int | None],
 ) -> FitRequest:
-    """Return the request of a run with one configuration, from the weights of the version on.
+    """Return the request of a run that continues the members of the version from their weights.
 
     Args:
         call: version of this package, and the epochs that the call names.
     """
     version, requested_epochs = call
-    mst_key = lineage.version.mst_key
     original = lineage.run_spec
     data = training_data.data
     inputs = training_data.inputs
@@ -308,7 +307,10 @@ def build_request(
     check_rows(lineage, training_data)
     first_epochs = (lineage.train_spec.start or original).epochs
     epochs = requested_epochs or -(-first_epochs // EPOCH_SHARE)
-    last_epochs = lineage.configs[mst_key]["best_epoch"] or original.epochs
+    epochs_before = {
+        mst_key: original.epochs_before.get(mst_key, 0) + (row["best_epoch"] or original.epochs)
+        for mst_key, row in find_member_configs(lineage).items()
+    }
     frequency = choose_frequency(epochs)
     evaluated = list_metric_epochs(epochs, frequency)
     models = make_models(lineage, training_data, epochs)
@@ -335,7 +337,7 @@ def build_request(
         validation=data.validation.spec() if data.validation else None,
         version=version,
         tables=tables,
-        epochs_before={mst_key: original.epochs_before.get(mst_key, 0) + last_epochs},
+        epochs_before=epochs_before,
         train=train_spec,
     )
     request = make_request(catalog, context, spec, data, models, Replay())
@@ -369,29 +371,39 @@ def check_rows(lineage: Lineage, training_data: TrainingData) -> None:
         )
 
 
+def find_member_configs(lineage: Lineage) -> dict[int, Row]:
+    """Return the logged configurations of the members of the version, by mst_key."""
+    return {member.mst_key: lineage.configs[member.mst_key] for member in lineage.version.members}
+
+
 def make_models(lineage: Lineage, training_data: TrainingData, epochs: int) -> ModelInputs:
-    """Return the network of the version as one configuration with a new learning rate schedule."""
-    mst_key = lineage.version.mst_key
+    """Return the members of the version as configurations with a new learning rate schedule."""
     source = training_data.data.source
-    row = lineage.configs[mst_key]
-    model_id = row["model_id"]
-    fit_params = parse_fit_params(row["fit_params"])
-    rates = Rates(count_steps(source, fit_params.batch_size), epochs)
-    compile_params = make_compile_params(row["compile_params"], rates, lineage)
-    architecture = StoredModel(model_id, lineage.version.architecture, False)
-    config = Config(
-        mst_key,
-        model_id,
-        compile_params,
-        row["fit_params"],
-        parse_compile_params(compile_params, None),
-        fit_params,
-        template=lineage.template,
-        params=lineage.params,
-    )
-    architectures = {model_id: architecture}
-    configs = name_metrics([config], architectures, source, no_poll)
-    return ModelInputs(configs, architectures, None, {mst_key: row["backend"]})
+    rows = find_member_configs(lineage)
+    configs = []
+    architectures = {}
+    for member in lineage.version.members:
+        row = rows[member.mst_key]
+        model_id = row["model_id"]
+        fit_params = parse_fit_params(row["fit_params"])
+        rates = Rates(count_steps(source, fit_params.batch_size), epochs)
+        compile_params = make_compile_params(row["compile_params"], rates, lineage)
+        architectures[model_id] = StoredModel(model_id, member.architecture, False)
+        configs.append(
+            Config(
+                member.mst_key,
+                model_id,
+                compile_params,
+                row["fit_params"],
+                parse_compile_params(compile_params, None),
+                fit_params,
+                template=member.template,
+                params=json.loads(member.params),
+            )
+        )
+    named_configs = name_metrics(configs, architectures, source, no_poll)
+    backends = {mst_key: row["backend"] for mst_key, row in rows.items()}
+    return ModelInputs(named_configs, architectures, None, backends)
 
 
 def make_compile_params(text: str, rates: Rates, lineage: Lineage) -> str:
@@ -420,7 +432,7 @@ def make_compile_params(text: str, rates: Rates, lineage: Lineage) -> str:
 def make_train_spec(lineage: Lineage, training_data: TrainingData, first_epochs: int) -> TrainSpec:
     """Return the spec of the version for the log, with the current rows."""
     table = training_data.table
-    mst_key = lineage.version.mst_key
+    version = lineage.version
     return replace(
         lineage.train_spec,
         split=replace(
@@ -431,9 +443,9 @@ def make_train_spec(lineage: Lineage, training_data: TrainingData, first_epochs:
         ),
         recipe=table.recipe.to_json(),
         source=training_data.make_source_record(),
-        templates={mst_key: lineage.template},
-        params={mst_key: lineage.params},
-        ensemble=1,
-        start=BaseVersion(lineage.version.run_id, mst_key, first_epochs),
+        templates={member.mst_key: member.template for member in version.members},
+        params={member.mst_key: json.loads(member.params) for member in version.members},
+        ensemble=lineage.train_spec.ensemble if len(version.members) > 1 else 1,
+        start=BaseVersion(version.run_id, version.mst_key, first_epochs),
         compared=training_data.compared,
     )

@@ -38,9 +38,10 @@ from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.values.columns import read_columns
 from cerebro_plpy.tables import model_states, model_summary
 from cerebro_plpy.tables.architectures import suggest_weights
-from cerebro_plpy.tables.models import column_types, model_grants
+from cerebro_plpy.tables.models import column_types, model_grants, model_versions
 from cerebro_plpy.tables.models.column_types import ColumnTypes
 from cerebro_plpy.tables.models.model_registry import REGISTERED
+from cerebro_plpy.tables.models.model_versions import Member
 from cerebro_plpy.tables.models.trained_model import TrainedModel, read_model
 
 MODULE = "register"
@@ -84,7 +85,7 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
     source = _find_source(catalog, stored)
     recipe = _make_recipe(db, stored, source)
     target = _find_target(db, stored)
-    state_table, run_id = _copy_state(db, stored)
+    member = _make_member(trained, _copy_state(db, stored))
     target_types = read_names(stored.summary, "dependent_vartype") or ("text",)
     source_name = quote_identifier(trained.relation.name)
     if source is not None:
@@ -95,22 +96,22 @@ def register(db: Database, model: str | None, table_name: str | None, mst_key: i
         trained.dependent[0],
         target_types[0],
         REGISTERED,
-        _make_params(trained),
+        member.params,
         target.metric,
         target.value,
         json.dumps(recipe.to_json()),
         list(target.classes),
-        json.dumps(trained.architecture),
-        COMPILE_PARAMS,
         trained.backend,
-        state_table,
+        member.state_table,
         json.dumps(_describe_reading(db, source, target_types[0])),
     )
     with db.limited_lock_wait():
         db.rows(sql("version.add_model"), model, SPLIT, secrets.randbits(31), None, None)
         deployed = db.value(sql("version.lock_model"), model)
         version = int(db.value(sql("version.next"), model))
-        db.rows(sql("version.add_registered"), model, version, run_id, trained.mst_key, *values)
+        key = (model, version)
+        db.rows(sql("version.add_registered"), *key, member.run_id, member.mst_key, *values)
+        model_versions.add_members(db, (*key, ""), (member,))
         if deployed is None:
             db.rows(sql("version.deploy"), version, model)
             model_grants.publish_deployed(LocalSession(db), model)
@@ -132,6 +133,19 @@ def _describe_reading(db: Database, source: Relation | None, target_type: str) -
         columns = column_types.read_column_types(session, source.quoted)
     types = ColumnTypes(columns, column_types.read_base_type(session, target_type))
     return record(DEFAULT_FORMATS, **column_types.to_record(types))
+
+
+def _make_member(trained: TrainedModel, run_id: int) -> Member:
+    return Member(
+        run_id=run_id,
+        mst_key=trained.mst_key,
+        template=REGISTERED,
+        params=_make_params(trained),
+        share=1.0,
+        architecture=json.dumps(trained.architecture),
+        compile_params=COMPILE_PARAMS,
+        backend=trained.backend,
+    )
 
 
 def _make_params(trained: TrainedModel) -> str:
@@ -188,8 +202,8 @@ def _find_single_key(catalog: Catalog, reader: LocalSession, table: Relation) ->
     return int(keys[0][0])
 
 
-def _copy_state(db: Database, stored: TableModel) -> tuple[str, int]:
-    """Copy the state into a table of the version; return the table and its run id.
+def _copy_state(db: Database, stored: TableModel) -> int:
+    """Copy the state into a table of the version; return the run id in the name of the table.
 
     The id is reserved like the id of a run.
     """
@@ -203,7 +217,7 @@ def _copy_state(db: Database, stored: TableModel) -> tuple[str, int]:
         db.rows(db.platform.state_table_sql(table))
     rows = sql("warm.state", state=stored.states.quoted)
     db.rows(db.platform.state_from_rows_sql(rows, table), stored.trained.mst_key)
-    return table, run_id
+    return run_id
 
 
 def _find_source(catalog: Catalog, stored: TableModel) -> Relation | None:

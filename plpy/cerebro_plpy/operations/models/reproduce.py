@@ -46,8 +46,8 @@ from cerebro_plpy.operations.fit.input_tables import (
 from cerebro_plpy.operations.fit.spec_request import make_replay, make_request
 from cerebro_plpy.operations.live.logged_models import check_unchanged, load_logged_models
 from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version
+from cerebro_plpy.operations.models.state_comparison import StateComparison
 from cerebro_plpy.operations.predict.prediction_source import make_reading
-from cerebro_plpy.operations.train.holdout_predictions import Network
 from cerebro_plpy.operations.train.model_lineage import (
     Lineage,
     find_source_tables,
@@ -60,10 +60,8 @@ from cerebro_plpy.operations.train.pack_training_data import (
     TrainingData,
     pack_training_data,
 )
-from cerebro_plpy.operations.train.train_ensemble import Candidate, join_states
 from cerebro_plpy.platform.call_context import CallContext, open_context
-from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name, version_table
+from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.recorded_table import read_with_recipe
 from cerebro_plpy.preprocessing.rows.groups import make_group_request, read_groups
@@ -72,7 +70,6 @@ from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.replay import RunRecord, read_run_record
 from cerebro_plpy.run.request.run_request import Ending, FitRequest
-from cerebro_plpy.tables.models.model_registry import RunResult
 from cerebro_plpy.tables.outputs import logged_run
 from cerebro_plpy.tables.template_configs import read_head
 
@@ -93,7 +90,7 @@ REPLAY_ERRORS = (ConfigFailure, InvalidParameter, ObjectNotReady)
 class Finding(NamedTuple):
     """One row of the result; the fields are the columns of the SQL function."""
 
-    what: str  # "source", "packed rows", "software", "state" or "state of <group>"
+    what: str  # "source", "packed rows", "software", or that of a StateResult
     ok: bool
     detail: str
 
@@ -171,9 +168,9 @@ class Reproduction:
             return
         yield self._compare_software()
         states = self._read_states()
-        yield from self._compare_group_states(states)
-        state = self._build_state(states)
-        yield self._compare_state("state", self.lineage.version.state_table, state)
+        comparison = StateComparison(self.context, self.lineage, states)
+        for result in comparison.compare():
+            yield Finding(*result)
 
     def _compare_source(self, repacked: TrainingData) -> Finding:
         """Compare the fingerprint of the current rows with that of the original rows."""
@@ -343,50 +340,6 @@ class Reproduction:
             assert state is not None
             states[row["mst_key"]] = state
         return states
-
-    def _compare_group_states(self, states: Mapping[int, StoredState]) -> Iterator[Finding]:
-        """Compare the state of each group's model."""
-        for group, config in sorted(self.lineage.group_configs.items()):
-            mst_key = config["mst_key"]
-            table = version_table(self.lineage.version.run_id, mst_key)
-            yield self._compare_state(f"state of {group}", table, states[mst_key])
-
-    def _compare_state(self, name: str, table: str, repeated: StoredState) -> Finding:
-        """Compare the state in a table with a repeated one chunk by chunk, in the database."""
-        platform = self.context.platform
-        query = sql(
-            "provenance.differing",
-            one=platform.state_rows_sql(table, None),
-            other=platform.state_rows_sql(*repeated),
-        )
-        ((differing, chunks),) = self.context.control.run(query)
-        if differing:
-            return Finding(name, False, f"parts with other bits: {differing} of {chunks}")
-        return Finding(name, True, "the same bits came out")
-
-    def _build_state(self, states: Mapping[int, StoredState]) -> StoredState:
-        """Return the repeated state of the version; for an ensemble, join those of its members."""
-        configs = self.lineage.configs
-        if len(configs) == 1:
-            (mst_key,) = configs
-            return states[mst_key]
-        version = self.lineage.version
-        members = []
-        for mst_key, config in configs.items():
-            state = states[mst_key]
-            network = Network(
-                version.recipe,
-                version.classes,
-                config["architecture"],
-                config["compile_params"],
-                StateSource("weights_of_chunks", f"{self.run_id}/{mst_key}", 0, stored=state),
-                config["backend"],
-            )
-            result = RunResult(self.run_id, mst_key, None, None, state)
-            members.append(Candidate(result, network, []))
-        stored = join_states(self.context, members, version.architecture).state.stored
-        assert stored is not None
-        return stored
 
 
 def _add_groups(reader: Reader, spec: TrainSpec, table: RawTable) -> RawTable:

@@ -24,7 +24,7 @@ from cerebro_plpy.preprocessing.recipe.unknown_values import UnknownValues, find
 from cerebro_plpy.preprocessing.values.expression import Expression, combined_values
 from cerebro_plpy.tables.models import granted_versions, model_versions
 from cerebro_plpy.tables.models.granted_versions import GrantedVersion, UsableVersion
-from cerebro_plpy.tables.models.model_versions import Version
+from cerebro_plpy.tables.models.model_versions import Member, Version
 from cerebro_plpy.trainer_client import (
     privileged_requests,
     request_schema,
@@ -163,27 +163,43 @@ def _make_filler(
     """Return a function that begins the job in the session's trainer and sends the weights."""
     if isinstance(version, GrantedVersion):
         return partial(granted_versions.fill_trainer, db, gd, version)
-    rows = db.platform.state_rows_sql(version.state_table, None)
-    job = privileged_requests.add_sources(db, make_job(version))
-    begin = request_schema.build_request("begin", job, sealed=False)
+    jobs = [privileged_requests.add_sources(db, job) for job in make_jobs(version)]
+    members = [
+        (
+            request_schema.build_request("begin", job, sealed=False),
+            db.platform.state_rows_sql(member.state_table, None),
+        )
+        for member, job in zip(version.members, jobs)
+    ]
 
     def fill() -> None:
-        segment_functions.get_trainer(gd).call(begin)
-        for row in db.stream(rows):
-            segment_functions.add_state(gd, row["part"], row["chunk"])
+        for begin, rows in members:
+            segment_functions.get_trainer(gd).call(begin)
+            for row in db.stream(rows):
+                segment_functions.add_state(gd, row["part"], row["chunk"])
         segment_functions.get_trainer(gd)  # send the last chunks
         send_data()
 
     return fill
 
 
-def make_job(version: Version) -> JsonObject:
-    """Describe the job of a trainer that predicts with a version.
+def make_jobs(version: Version) -> list[JsonObject]:
+    """Describe the job of a trainer that predicts with a version, by a request for each member.
 
     Raises:
-        DataCorrupted: the outputs of the network do not match the classes of the version.
+        DataCorrupted: the outputs of a member do not match the classes of the version.
     """
-    architecture = read_architecture(version.architecture)
+    jobs: list[JsonObject] = []
+    for member in version.members:
+        job = _describe_member(version, member)
+        if jobs:
+            job["beside"] = True
+        jobs.append(job)
+    return jobs
+
+
+def _describe_member(version: Version, member: Member) -> JsonObject:
+    architecture = read_architecture(member.architecture)
     units = check_any_architecture(architecture).output_units
     expected = len(version.classes) or 1
     if units != (expected,):
@@ -192,9 +208,14 @@ def make_job(version: Version) -> JsonObject:
             f"outputs of {', '.join(map(str, units))} units; expected one of {expected}",
             hint="Train the model again.",
         )
-    program = describe_program(architecture, COMPILE_PARAMS, version.classes)
-    state = {"source": "weights_of_chunks", "key": "", "seed": 0}
-    job = {"job": "predict", "program": program, "state": state, "result_key": version.state_table}
+    job: JsonObject = {
+        "job": "predict",
+        "program": describe_program(architecture, COMPILE_PARAMS, version.classes),
+        "state": {"source": "weights_of_chunks", "key": "", "seed": 0},
+        "result_key": member.state_table,
+    }
+    if len(version.members) > 1 or member.share != 1:
+        job["share"] = member.share
     if version.recipe.target_scale is not None:
         job["scale"] = version.recipe.target_scale.to_json()
     return job

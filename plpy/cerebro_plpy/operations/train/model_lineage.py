@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cerebro_plpy.configs.run_spec import RunSpec
-from cerebro_plpy.configs.templates.networks import ensemble
 from cerebro_plpy.configs.train_spec import QueryRecord, TrainSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.custom_settings import CustomSettings, read_settings_for_reader
@@ -33,7 +31,7 @@ from cerebro_plpy.preprocessing.rows.split import read_split
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.request.run_request import WarmState
 from cerebro_plpy.tables.models import model_versions
-from cerebro_plpy.tables.models.model_registry import IMPORTED, REGISTERED
+from cerebro_plpy.tables.models.model_registry import ENSEMBLE, IMPORTED, REGISTERED
 from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.tables.outputs import logged_run
 
@@ -42,15 +40,14 @@ from cerebro_plpy.tables.outputs import logged_run
 class Lineage:
     """The run and the configurations that a version was made from.
 
-    Configurations are rows of the log, by mst_key or by group; an ensemble has several.
+    Configurations are rows of the log, by mst_key or by group; an ensemble has several. The members
+    of an ensemble of an older release were joined to one network, which is its only member.
     """
 
     version: Version
     run_spec: RunSpec
     train_spec: TrainSpec
     configs: Mapping[int, Row]
-    template: str
-    params: Mapping[str, Any]  # fields of the template
     software: Mapping[str, str]  # versions of libraries, by name
     fingerprint: str | None
     group_configs: Mapping[str, Row]  # of the models of groups, by the group's value
@@ -105,7 +102,6 @@ def read_lineage(db: Database, module: str, model: str | None, number: int | Non
             hint="Only models of cerebro.train can be trained again. The argument replay_run of "
             "madlib_fit_multiple_model() repeats a run that wrote a model table.",
         )
-    params = json.loads(row["params"])
     run_spec = None
     if _read_configs(db, version.run_id, [version.mst_key]):
         run_spec = logged_run.read_run(db, version.run_id).spec
@@ -115,17 +111,15 @@ def read_lineage(db: Database, module: str, model: str | None, number: int | Non
             f"{model!r}, is not in the log.",
             hint="Train the model again. cerebro.drop_run has removed the run.",
         )
-    keys = [version.mst_key]
-    if row["template"] == ensemble.NAME and run_spec.train.start is None:
-        keys = read_member_keys(version, params)
+    keys = [member.mst_key for member in version.members]
+    if version.members[0].template == ENSEMBLE and run_spec.train.start is None:
+        keys = _read_joined_keys(version)
     configs = {config["mst_key"]: config for config in _read_configs(db, version.run_id, keys)}
     return Lineage(
         version=version,
         run_spec=run_spec,
         train_spec=run_spec.train,
         configs={key: configs[key] for key in keys if key in configs},
-        template=row["template"],
-        params=params,
         software=json.loads(row["software"]),
         fingerprint=row["fingerprint"],
         group_configs=read_group_configs(db, version),
@@ -143,14 +137,15 @@ def read_group_configs(db: Database, version: Version) -> dict[str, Row]:
     return {row["group_value"]: row for row in _read_configs(db, version.run_id, keys)}
 
 
-def read_member_keys(version: Version, params: Mapping[str, Any]) -> list[int]:
-    """Return the keys of the configurations of an ensemble.
+def _read_joined_keys(version: Version) -> list[int]:
+    """Return the keys of the configurations that an older release has joined to one network.
 
     Raises:
         DataCorrupted: the fields of the ensemble do not contain them.
     """
+    params = version.members[0].params
     try:
-        return [int(member["mst_key"]) for member in params["members"]]
+        return [int(member["mst_key"]) for member in json.loads(params)["members"]]
     except (KeyError, TypeError, ValueError) as error:
         raise DataCorrupted(
             f"version {version.version} of model {version.model!r} is damaged: params is "
@@ -162,14 +157,17 @@ def read_member_keys(version: Version, params: Mapping[str, Any]) -> list[int]:
 def make_warm_states(platform: TrainingPlatform, train_spec: TrainSpec) -> dict[int, WarmState]:
     """Return the initial states of a run that refreshes a version; empty for other runs.
 
-    Configurations begin with the weights of the version, but with a new optimizer.
+    Each configuration begins with the weights of the version's member of its mst_key, but with a
+    new optimizer.
     """
     start = train_spec.start
     if start is None:
         return {}
-    rows = platform.state_rows_sql(version_table(start.run_id, start.mst_key), None)
-    state = WarmState("weights_of_chunks", rows, (), epochs=start.epochs)
-    return dict.fromkeys(train_spec.templates, state)
+    states = {}
+    for mst_key in train_spec.templates:
+        rows = platform.state_rows_sql(version_table(start.run_id, mst_key), None)
+        states[mst_key] = WarmState("weights_of_chunks", rows, (), epochs=start.epochs)
+    return states
 
 
 def read_custom_settings(

@@ -40,7 +40,7 @@ from cerebro_plpy.operations.train_budget import (
     compute_max_members,
     reserve_importance_seconds,
 )
-from cerebro_plpy.platform.call_context import open_context
+from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import COMPARED, StoredState
 from cerebro_plpy.preprocessing.learning.class_notices import (
@@ -52,7 +52,7 @@ from cerebro_plpy.preprocessing.learning.class_notices import (
 from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.scoring.ensemble_selection import is_better
+from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, is_better
 from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
 from cerebro_plpy.preprocessing.scoring.metrics import (
     LARGER_IS_BETTER,
@@ -150,7 +150,7 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     _report_version(results, result, added_version, comparison)
     if not is_regression:
         _report_unpredicted_classes(results, added_version.version, scored_rows)
-    return NewVersion(train_spec.model, added_version.version, network.backend)
+    return NewVersion(train_spec.model, added_version.version, added_version.backend)
 
 
 def _report_version(
@@ -161,9 +161,7 @@ def _report_version(
     outcome = "predicts from now on"
     if version != added_version.deployed:
         outcome = _explain_outcome(train_spec.model, added_version, comparison)
-    keys: tuple[int, ...] = (result.mst_key,)
-    if result.ensemble:
-        keys = result.ensemble.members
+    keys = [member.mst_key for member in result.members]
     value = "unknown" if result.value is None else f"{result.value:.4g}"
     results.db.info(
         f"model {train_spec.model!r}: version {version}, which is {_list_keys(keys)} of run "
@@ -339,7 +337,7 @@ def _compare_with_deployed(
             rows = read_holdout_rows(catalog, results.context.reader, run, COMPARED)
         if not rows or not scored_rows:
             return Comparison(False, "the packed rows of the run were removed")
-        deployed_rows = predict_holdout(results.context, rows, _make_version_network(deployed))
+        deployed_rows = _predict_members(results.context, rows, deployed)
     except UNUSABLE as error:
         results.db.notice(
             f"the deployed version of model {train_spec.model!r} can no longer predict: "
@@ -384,7 +382,7 @@ def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:
 def _explain_outcome(model: str, added_version: AddedVersion, comparison: Comparison) -> str:
     """Return the reason why a version is not deployed, for a message.
 
-    >>> _explain_outcome("m", AddedVersion(2, 1), Comparison(False))
+    >>> _explain_outcome("m", AddedVersion(2, 1, "jax"), Comparison(False))
     'is not better than version 1, which keeps predicting'
     """
     deployed = added_version.deployed
@@ -397,13 +395,18 @@ def _explain_outcome(model: str, added_version: AddedVersion, comparison: Compar
     )
 
 
-def _make_version_network(version: Version) -> Network:
-    stored = StoredState(version.state_table, None)
-    return Network(
-        recipe=version.recipe,
-        classes=version.classes,
-        architecture=version.architecture,
-        compile_params=version.compile_params,
-        state=StateSource("weights_of_chunks", version.state_table, 0, stored=stored),
-        backend=version.backend,
-    )
+def _predict_members(context: CallContext, rows: HoldoutRows, version: Version) -> list[ScoredRow]:
+    """Return the predictions of a version: the sum of its members' outputs times their shares."""
+    parts = []
+    for member in version.members:
+        stored = StoredState(member.state_table, None)
+        network = Network(
+            recipe=version.recipe,
+            classes=version.classes,
+            architecture=member.architecture,
+            compile_params=member.compile_params,
+            state=StateSource("weights_of_chunks", member.state_table, 0, stored=stored),
+            backend=version.backend,
+        )
+        parts.append((predict_holdout(context, rows, network), member.share))
+    return add_rows(parts)

@@ -62,20 +62,35 @@ def average_rows(parts: Sequence[tuple[Sequence[ScoredRow], int]]) -> list[Score
     >>> average_rows([(first, 3), (second, 1)])
     [ScoredRow(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0)]
     """
-    counts = [count for _, count in parts]
-    total = sum(counts)
+    return _combine(parts, sum(count for _, count in parts))
 
-    def average(rows: Sequence[ScoredRow]) -> ScoredRow:
+
+def add_rows(parts: Sequence[tuple[Sequence[ScoredRow], float]]) -> list[ScoredRow]:
+    """Return the sum of predictions for the same rows in the same order, each times its share.
+
+    >>> first = [ScoredRow("a", {"a": 1.0, "b": 0.0})]
+    >>> second = [ScoredRow("a", {"a": 0.0, "b": 1.0})]
+    >>> add_rows([(first, 0.75), (second, 0.25)])
+    [ScoredRow(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0)]
+    """
+    return _combine(parts, 1.0)
+
+
+def _combine(parts: Sequence[tuple[Sequence[ScoredRow], float]], divisor: float) -> list[ScoredRow]:
+    """Return the sum of predictions, each times its factor, divided by a number."""
+    factors = [factor for _, factor in parts]
+
+    def combine(rows: Sequence[ScoredRow]) -> ScoredRow:
         classes = {
-            name: sum(row.classes[name] * count for row, count in zip(rows, counts)) / total
+            name: sum(row.classes[name] * factor for row, factor in zip(rows, factors)) / divisor
             for name in rows[0].classes
         }
         number = 0.0
         if not classes:
-            number = sum(row.number * count for row, count in zip(rows, counts)) / total
+            number = sum(row.number * factor for row, factor in zip(rows, factors)) / divisor
         return ScoredRow(rows[0].label, classes, number)
 
-    return [average(rows) for rows in zip(*(part for part, _ in parts))]
+    return [combine(rows) for rows in zip(*(part for part, _ in parts))]
 
 
 def find_best(scores: Sequence[float], larger: bool) -> int | None:

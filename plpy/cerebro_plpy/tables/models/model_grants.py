@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
+from itertools import chain
 
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session
@@ -17,10 +18,14 @@ from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sql.literals import literal
 from cerebro_plpy.errors import FeatureNotSupported, UndefinedObject
-from cerebro_plpy.platform.state_tables import quote_table, version_table
+from cerebro_plpy.platform.state_tables import quote_table
 from cerebro_plpy.tables.models import granted_versions, model_versions
 from cerebro_plpy.tables.models.grants import find_grantee
-from cerebro_plpy.tables.models.model_versions import read_version
+from cerebro_plpy.tables.models.model_versions import (
+    MEMBER_COLUMNS,
+    parse_group_members,
+    read_version,
+)
 
 COLUMNS = (
     "owner",
@@ -36,8 +41,6 @@ COLUMNS = (
     "classes",
     "margin",
     "calibration",
-    "architecture",
-    "compile_params",
     "backend",
     "metric",
     "seed",
@@ -100,15 +103,17 @@ def publish_deployed(session: Session, model: str) -> None:
 
 def _publish(session: Session, model: str) -> None:
     for row in session.run(sql("granted.own_version"), (model,)):
-        version = read_version(dict(zip(COLUMNS, row)))
+        fields = dict(zip(COLUMNS, row))
+        key = (fields["owner"], model, fields["version"])
+        member_rows = session.run(sql("version.members"), (*key, None))
+        members = parse_group_members(dict(zip(MEMBER_COLUMNS, values)) for values in member_rows)
+        version = read_version(fields, members.get("", ()))
         types = model_versions.find_column_types(session, version)
         outline = granted_versions.make_outline(version, types.columns, types.target_base)
         session.run(sql("granted.tell"), (version.version, outline, model))
-        groups = session.run(sql("version.groups"), (version.owner, model, version.version))
-        states = [(version.run_id, version.mst_key), *(group[1:3] for group in groups)]
-        for run_id, mst_key in states:
-            rows = session.platform.state_rows_sql(version_table(run_id, mst_key), None)
-            session.run(sql("granted.copy", rows=rows), (model, version.version, mst_key))
+        for member in chain.from_iterable(members.values()):
+            rows = session.platform.state_rows_sql(member.state_table, None)
+            session.run(sql("granted.copy", rows=rows), (model, version.version, member.mst_key))
         session.run(sql("granted.remove"), (model,))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cerebro_plpy.database.platform_protocol import read_value
 from cerebro_plpy.database.queries import sql
@@ -18,6 +18,8 @@ from cerebro_plpy.platform.state_tables import StoredState, version_table
 from cerebro_plpy.preprocessing.scoring.calibration import NO_CALIBRATION, Calibration
 from cerebro_plpy.tables.models import model_grants
 
+ENSEMBLE = "ensemble"
+"""Logged as the template of a version with several members."""
 REGISTERED = "registered"
 """Logged as the template of a version that was trained by a fit function and registered."""
 IMPORTED = "imported"
@@ -34,18 +36,13 @@ class ModelEntry(NamedTuple):
     identity: Names = ()  # columns that identify a row; empty if not recorded
 
 
-class Ensemble(NamedTuple):
-    """The fields of a version that joins several configurations."""
+class ResultMember(NamedTuple):
+    """A configuration of an ensemble."""
 
-    template: str
-    params: Mapping[str, Sequence[Mapping[str, Any]]]
-    architecture: str
-    compile_params: str
-
-    @property
-    def members(self) -> tuple[int, ...]:
-        """The configurations, by mst_key."""
-        return tuple(member["mst_key"] for member in self.params["members"])
+    mst_key: int
+    template: str | None
+    share: float  # of the prediction
+    state: StoredState
 
 
 class RunResult(NamedTuple):
@@ -56,10 +53,25 @@ class RunResult(NamedTuple):
     value: float | None  # of the ranking metric
     margin: float | None
     state: StoredState
-    ensemble: Ensemble | None = None
+    ensemble: tuple[ResultMember, ...] = ()
     base: tuple[int, int] | None = None  # run and configuration of the version that it continues
     loss: float | None = None  # decides between equal values
     calibration: Calibration = NO_CALIBRATION
+
+    @property
+    def members(self) -> tuple[ResultMember, ...]:
+        """The configurations whose predictions are added up."""
+        return self.ensemble or (ResultMember(self.mst_key, None, 1.0, self.state),)
+
+    def describe_ensemble(self) -> str | None:
+        """Return the members of an ensemble as JSON, the params of its version."""
+        if not self.ensemble:
+            return None
+        members = [
+            {"mst_key": member.mst_key, "template": member.template, "share": member.share}
+            for member in self.ensemble
+        ]
+        return json.dumps({"members": members})
 
 
 class GroupResult(NamedTuple):
@@ -74,6 +86,7 @@ class AddedVersion(NamedTuple):
 
     version: int
     deployed: int | None
+    backend: str  # framework in which the new version predicts
 
 
 def find_model(session: Session, model: str) -> ModelEntry | None:
@@ -114,35 +127,33 @@ def add(
         )
         deployed = read_value(session, sql("version.lock_model"), (model,))
         version = read_value(session, sql("version.next"), (model,))
-        state_table = _copy_state(session, result)
-        template = params = architecture = compile_params = None
-        if result.ensemble is not None:
-            template, members, architecture, compile_params = result.ensemble
-            params = json.dumps(members)
+        tables = _copy_states(session, result)
         values = (
             model,
             version,
-            template,
-            params,
+            ENSEMBLE if result.ensemble else None,
+            result.describe_ensemble(),
             result.value,
             result.margin,
-            architecture,
-            compile_params,
-            state_table,
             result.loss,
             result.calibration.to_json(),
+            list(tables),
+            list(tables.values()),
             result.run_id,
             result.mst_key,
         )
-        if not session.run(sql("version.add"), values):
+        rows = session.run(sql("version.add"), values)
+        if not rows:
             raise hidden_run(result.run_id)
+        ((backend,),) = rows
+        _add_members(session, (model, version), result, tables)
         for group in groups:
             _add_group(session, model, version, group)
         if deploy or deployed is None:
             session.run(sql("version.deploy"), (version, model))
             model_grants.publish_deployed(session, model)
             deployed = version
-    return AddedVersion(version, deployed)
+    return AddedVersion(version, deployed, backend)
 
 
 def check_base(session: Session, model: str, base: tuple[int, int]) -> None:
@@ -162,25 +173,43 @@ def check_base(session: Session, model: str, base: tuple[int, int]) -> None:
 
 def _add_group(session: Session, model: str, version: int, group: GroupResult) -> None:
     result = group.result
-    state_table = _copy_state(session, result)
+    tables = _copy_states(session, result)
     values = (
         model,
         version,
         result.value,
         group.rows,
         result.margin,
-        state_table,
+        tables[result.mst_key],
         result.calibration.to_json(),
         result.run_id,
         result.mst_key,
     )
     session.run(sql("version.add_group"), values)
+    _add_members(session, (model, version), result, tables)
 
 
-def _copy_state(session: Session, result: RunResult) -> str:
-    """Copy a state into a table of the version's own; return the name of the table."""
+def _add_members(
+    session: Session, key: tuple[str, int], result: RunResult, tables: Mapping[int, str]
+) -> None:
+    """Add the members of a version, or of the model of a group.
+
+    Args:
+        key: the model and the number of the version.
+        tables: the states of the members, by mst_key.
+    """
+    for position, member in enumerate(result.members, 1):
+        values = (*key, position, member.share, tables[member.mst_key])
+        session.run(sql("version.add_member"), (*values, result.run_id, member.mst_key))
+
+
+def _copy_states(session: Session, result: RunResult) -> dict[int, str]:
+    """Copy states into tables of the version's own; return the names of the tables by mst_key."""
     platform = session.platform
-    table = version_table(result.run_id, result.mst_key)
-    session.run(platform.state_table_sql(table))
-    session.run(platform.copy_state_sql(*result.state, table))
-    return table
+    tables = {}
+    for member in result.members:
+        table = version_table(result.run_id, member.mst_key)
+        session.run(platform.state_table_sql(table))
+        session.run(platform.copy_state_sql(*member.state, table))
+        tables[member.mst_key] = table
+    return tables

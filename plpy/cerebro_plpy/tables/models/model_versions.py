@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 
 from cerebro_plpy.configs.params.frameworks import BACKENDS
 from cerebro_plpy.configs.params.keras_names import near_matches
@@ -24,8 +25,37 @@ from cerebro_plpy.records import asdict, dataclass, fields, replace
 from cerebro_plpy.tables.models import column_types
 from cerebro_plpy.tables.models.column_types import ColumnTypes
 
-GROUP_COLUMNS = ("run_id", "mst_key", "margin", "architecture", "compile_params", "backend")
+GROUP_COLUMNS = ("run_id", "mst_key", "margin", "backend")
 """Fields in which the model of a group differs from its version."""
+
+
+MEMBER_COLUMNS = (
+    *("group_value", "run_id", "mst_key", "template", "params", "share", "architecture"),
+    *("compile_params", "backend"),
+)
+"""Columns of the query version.members."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A network, or boosted trees, whose share of the prediction a version adds up."""
+
+    run_id: int
+    mst_key: int
+    template: str
+    params: str  # JSON: fields of the template
+    share: float
+    architecture: str
+    compile_params: str
+    backend: str  # the framework that has trained it
+
+    @property
+    def state_table(self) -> str:
+        """The quoted name of the table with the state."""
+        return version_table(self.run_id, self.mst_key)
+
+
+Members = tuple[Member, ...]
 
 
 @dataclass(frozen=True)
@@ -54,20 +84,14 @@ class Version(PredictingVersion):
     target: str
     target_type: str
     run_id: int
-    mst_key: int
+    mst_key: int  # of the first member
     source: str  # quoted
-    architecture: str
-    compile_params: str
     metric: str
     seed: int
     group_by: str | None
     column_types: ColumnTypes | None  # at training; None for versions of older releases
     calibration: Calibration
-
-    @property
-    def state_table(self) -> str:
-        """The quoted name of the table with the state."""
-        return version_table(self.run_id, self.mst_key)
+    members: Members  # at least one
 
 
 def get_deployed(db: Database, module: str, model: str | None) -> Version:
@@ -114,31 +138,79 @@ def find_deployed(db: Database, module: str, model: str | None) -> Version | Non
 
 def load_version(db: Caller, module: str, row: Row) -> Version:
     """Return the version of a row of cerebro.version_log, after checking that it has weights."""
-    version = read_version(row)
+    key = (row["owner"], row["model"], row["version"])
+    version = read_version(row, parse_members(db.peek(sql("version.members"), *key, "")))
     _check_weights(db, module, version)
     return version
 
 
 def _check_weights(db: Caller, module: str, version: Version) -> None:
-    if not db.value(sql("predict.state"), version.state_table, version.owner):
-        raise ObjectNotReady(
-            f"{module} error: the weights of model {version.model!r} are gone.",
-            detail=f"Version {version.version} has them in table {version.state_table}.",
-            hint="Train the model again, or deploy another version.",
+    for member in version.members:
+        if not db.value(sql("predict.state"), member.state_table, version.owner):
+            raise ObjectNotReady(
+                f"{module} error: the weights of model {version.model!r} are gone.",
+                detail=f"Version {version.version} has them in table {member.state_table}.",
+                hint="Train the model again, or deploy another version.",
+            )
+
+
+def parse_members(rows: Iterable[Row]) -> Members:
+    """Return the members in rows of the query version.members.
+
+    Raises:
+        DataCorrupted: the share of a member is not a positive number.
+    """
+    members = []
+    for row in rows:
+        if not 0 < row["share"] < math.inf:
+            raise DataCorrupted(
+                f"a member of a model is damaged: share is {row['share']!r}",
+                hint="Train the model again.",
+            )
+        members.append(Member(**{field.name: row[field.name] for field in fields(Member)}))
+    return tuple(members)
+
+
+def add_members(db: Caller, key: tuple[str, int, str], members: Members) -> None:
+    """Add members that no run of this database has trained.
+
+    Args:
+        key: the model, the number of its version, and the group, '' for all rows.
+    """
+    for position, member in enumerate(members, 1):
+        db.rows(
+            sql("version.add_untrained_member"),
+            *(*key, position, member.run_id, member.mst_key, member.template, member.params),
+            *(member.share, member.architecture, member.compile_params, member.backend),
+            member.state_table,
         )
+
+
+def parse_group_members(rows: Iterable[Row]) -> dict[str, Members]:
+    """Return the members of several models of a version by the group, '' for all rows."""
+    return {
+        group: parse_members(group_rows)
+        for group, group_rows in groupby(rows, key=lambda row: row["group_value"])
+    }
 
 
 def read_group_versions(db: Database, module: str, version: Version) -> dict[str, Version]:
     """Return the models of a version's groups, by the text of the group's value."""
     if version.group_by is None:
         return {}
-    rows = db.peek(sql("version.groups"), version.owner, version.model, version.version)
+    key = (version.owner, version.model, version.version)
+    rows = db.peek(sql("version.groups"), *key)
+    members = parse_group_members(db.peek(sql("version.members"), *key, None))
     groups = {}
     for row in rows:
         check_outputs({**asdict(version), **row})
-        fields_of_group = {name: row[name] for name in GROUP_COLUMNS}
-        calibration = read_calibration({**asdict(version), **row})
-        group = replace(version, **fields_of_group, calibration=calibration)
+        group = replace(
+            version,
+            **{name: row[name] for name in GROUP_COLUMNS},
+            calibration=read_calibration({**asdict(version), **row}),
+            members=members.get(row["group_value"], ()),
+        )
+        _check_members(group)
         _check_weights(db, module, group)
         groups[row["group_value"]] = group
     return groups
@@ -162,7 +234,7 @@ def find_target_base(reader: Reader, version: Version) -> str | None:
     return column_types.read_base_type(reader, version.target_type)
 
 
-def read_version(row: Row) -> Version:
+def read_version(row: Row, members: Members) -> Version:
     """Return the version of a row of cerebro.version_log, whether its weights exist or not."""
     try:
         recipe = Recipe.from_json(json.loads(row["recipe"]))
@@ -176,8 +248,19 @@ def read_version(row: Row) -> Version:
         "formats": read_recorded(record),
         "column_types": column_types.from_record(record),
         "calibration": read_calibration(row),
+        "members": members,
     }
-    return Version(**{field.name: values[field.name] for field in fields(Version)})
+    version = Version(**{field.name: values[field.name] for field in fields(Version)})
+    _check_members(version)
+    return version
+
+
+def _check_members(version: Version) -> None:
+    if not version.members:
+        raise DataCorrupted(
+            f"version {version.version} of model {version.model!r} is damaged: it has no member",
+            hint="Train the model again.",
+        )
 
 
 def _read_record(row: Row) -> object:
