@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerebro_trainer.boosting.blocks import iterate_blocks
 from cerebro_trainer.boosting.loaded_model import LoadedModel
 from cerebro_trainer.boosting.model.forest import Forest
 from cerebro_trainer.boosting.model.spec import PackedInputs, TreesSpec
@@ -44,8 +45,8 @@ def attribute_rows(
     features = [find_features(spec.inputs, column) for column in columns]
     values = np.zeros((len(matrix), len(columns)))
     gap = np.zeros(len(matrix))
-    for begin in range(0, len(matrix), BLOCK_ROWS):
-        block = slice(begin, begin + BLOCK_ROWS)
+    width = spec.outputs * (spec.inputs.columns + 1)
+    for block in iterate_blocks(len(matrix), width, BLOCK_ROWS):
         values[block], gap[block] = _attribute_block(
             spec, model, matrix[block], features, units[block]
         )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cerebro_trainer.boosting import library
+from cerebro_trainer.boosting.blocks import iterate_blocks
 from cerebro_trainer.boosting.columns import ColumnReader
 from cerebro_trainer.boosting.contributions import attribute_rows
 from cerebro_trainer.boosting.growing import compute_base, join_arrays
@@ -37,8 +38,6 @@ from cerebro_trainer.wire.frames import Array, Arrays, Float32Array
 FRAMEWORK = library.NAME
 OPTIMIZER = "boosting"
 """The class of the optimizer in a state, which has no other name."""
-BLOCK_ROWS = 1 << 16
-"""Rows whose columns are in memory at once during a prediction."""
 MIN_STEPS_TO_LOAD = 1 << 18
 """Pairs of a row and a tree after which the text for LightGBM has been worth its time."""
 
@@ -241,8 +240,9 @@ class BoostedTrees(Learner):
     def predict(self, inputs: Arrays) -> list[Array]:
         rows = max(map(len, inputs), default=0)
         blocks = [np.empty((0, self.spec.units), np.float32)]
-        for begin in range(0, rows, BLOCK_ROWS):
-            matrix = self._reader.read([array[begin : begin + BLOCK_ROWS] for array in inputs])
+        width = max(self.spec.inputs.columns, self.spec.units)
+        for block in iterate_blocks(rows, width):
+            matrix = self._reader.read([array[block] for array in inputs])
             outputs = compute_outputs(self.spec, self._score_matrix(matrix, rows))
             blocks.append(outputs.astype(np.float32))
         return [np.concatenate(blocks)]

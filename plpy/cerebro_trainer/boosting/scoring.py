@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerebro_trainer.boosting.blocks import iterate_blocks
 from cerebro_trainer.boosting.model.forest import CATEGORY, Forest
 from cerebro_trainer.boosting.model.spec import WORD_BITS
 from cerebro_trainer.data.arrays import Booleans, Floats
@@ -37,8 +38,7 @@ def score_rows(forest: Forest, matrix: Float32Array) -> Floats:
 def add_trees(forest: Forest, matrix: Float32Array, scores: Floats, first_round: int) -> None:
     """Add the values of the rounds from `first_round` to the scores of rows."""
     outputs = forest.outputs
-    for begin in range(0, len(matrix), BLOCK_ROWS):
-        block = slice(begin, begin + BLOCK_ROWS)
+    for block in iterate_blocks(len(matrix), matrix.shape[1], BLOCK_ROWS):
         columns = np.asfortranarray(matrix[block])
         for position in range(first_round * outputs, forest.size):
             _add_tree(forest, position, columns, scores[block, position % outputs])

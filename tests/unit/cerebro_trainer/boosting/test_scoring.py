@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tree_tables import make_buffer, make_grown, make_program
 
 from cerebro_trainer.boosting import library, scoring
+from cerebro_trainer.boosting.blocks import MAX_NUMBERS, iterate_blocks
 from cerebro_trainer.boosting.loaded_model import LoadedModel
 from cerebro_trainer.boosting.model.forest import Forest, Tree
 from cerebro_trainer.boosting.model.model_text import read_trees, write_model
@@ -141,6 +142,26 @@ def test_all_ways_to_predict_have_the_same_bits(
         monkeypatch.setattr(scoring, "FEW_ROWS", few_rows)
         results.append(learner.predict(buffer.inputs)[0].tobytes())
     assert len(set(results)) == 1
+
+
+@given(st.integers(0, 2000), st.integers(0, 10**8), st.integers(1, 500))
+def test_blocks_are_all_rows_in_order(rows: int, width: int, most_rows: int) -> None:
+    blocks = list(iterate_blocks(rows, width, most_rows))
+    positions = [position for block in blocks for position in range(block.start, block.stop)]
+    assert positions == list(range(rows))
+    sizes = {block.stop - block.start for block in blocks}
+    assert all(0 < size <= most_rows and size * width <= max(MAX_NUMBERS, width) for size in sizes)
+
+
+def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, buffers = make_grown(3)
+    (outputs,) = learner.predict(buffers[0].inputs)
+    monkeypatch.setattr("cerebro_trainer.boosting.blocks.MAX_NUMBERS", 100)
+    other, _ = make_grown(3)
+    assert other.predict(buffers[0].inputs)[0].tobytes() == outputs.tobytes()
+    assert [other.evaluate(each) for each in buffers] == [
+        learner.evaluate(each) for each in buffers
+    ]
 
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(-2, 70), min_size=1, max_size=8))
