@@ -15,8 +15,8 @@ from cerebro_db.export.paths import stage_files
 from cerebro_db.export.recipe.rows import CODES, RAW, RawRows
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.target_scale import KEY
-from cerebro_db.export.trees.onnx_graph import write_graph
-from cerebro_db.export.trees.stored_trees import has_trees, read_trees
+from cerebro_db.export.trees.onnx_graph import add_trees, describe_inputs
+from cerebro_db.export.trees.stored_trees import read_trees
 
 ONNX = ".onnx"
 CONVERTER = "onnx_converter"
@@ -29,17 +29,17 @@ def write_onnx(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     """Write an .onnx file, and the recipe to an .onnx.json file beside it; return both paths."""
     recipe_path = check_paths(path, ONNX, force)
     raw_rows = make_raw_rows(stored)  # refuses a model without a recipe
-    trees = None
-    if has_trees(stored):
-        trees = read_trees(stored)
-    else:
+    trees = list(map(read_trees, stored.trees))
+    if stored.architecture:
         choose_converter()
     with TemporaryDirectory(prefix="cerebro-") as temporary, stage_files(path.parent) as staging:
         folder = Path(temporary)
-        if trees is None:
+        if stored.architecture:
             conversion = convert(stored, folder)
         else:
-            conversion = Conversion(write_graph(trees, raw_rows, folder / GRAPH), TREES_CONVERTER)
+            conversion = Conversion(describe_inputs(raw_rows, trees[0].spec), TREES_CONVERTER)
+        if trees:
+            add_trees(folder / GRAPH, trees, conversion.inputs)
         description = json.loads(format_description(stored, conversion.inputs))
         rows = RawRows(description)
         add_scales(folder / GRAPH, staging / path.name, rows, description.get(KEY))

@@ -6,6 +6,7 @@ the caller's role may not read.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from cerebro_db.errors import (
 )
 from cerebro_db.export import states
 from cerebro_db.export.joined_networks import Member, join_networks
+from cerebro_db.export.trees.model.spec import CLASS_NAME
 from cerebro_db.nouns import count_nouns
 from cerebro_db.records import declare_table, select_relation
 
@@ -63,13 +65,23 @@ class ModelReference:
 
 
 @dataclass(frozen=True)
-class StoredModel:
-    """A model as it is stored in the database."""
+class StoredTrees:
+    """A member of a version that consists of boosted trees."""
 
     architecture: str  # JSON text
+    weights: Sequence[NDArray[Any]] = field(repr=False)  # the arrays of its state
+    share: float = 1.0  # of the prediction
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """A model as it is stored in the database: a network, boosted trees, or both."""
+
+    architecture: str  # JSON text of the network; empty if there is none
     description: Mapping[str, Any]  # for users of the exported model
     weights: Sequence[NDArray[Any]] = field(repr=False)  # in the order of Keras' get_weights()
     is_flat: bool = False  # `weights` is a single array with the numbers of all weights
+    trees: Sequence[StoredTrees] = ()  # members that are added to the output of the network
 
 
 def read_model(engine: sa.Engine, reference: ModelReference) -> StoredModel:
@@ -119,13 +131,18 @@ def _read_version(
     row = dict(version)
     if reference.group is not None:
         row.update(_find_group(connection, reference, version))
-    members = _find_members(connection, reference, version)
-    architectures = list(map(_format_architecture, members))
-    architecture = architectures[0]
-    if len(members) > 1 or members[0]["share"] != 1:
-        shares = [member["share"] for member in members]
-        pairs = list(map(Member, architectures, shares))
-        architecture = join_networks(pairs, len(row["classes"]) or 1)
+    networks: list[Member] = []
+    weights: list[NDArray[Any]] = []
+    trees: list[StoredTrees] = []
+    for member in _find_members(connection, reference, version):
+        architecture = _format_architecture(member)
+        arrays = _read_weights(connection, member)
+        if is_trees(architecture):
+            trees.append(StoredTrees(architecture, arrays, member["share"]))
+        else:
+            networks.append(Member(architecture, member["share"]))
+            weights += arrays
+    architecture = _join_architectures(networks, len(row["classes"]) or 1)
     description = {
         "format": FORMAT,
         **{name: row[name] for name in VERSION_COLUMNS.split()},
@@ -133,8 +150,27 @@ def _read_version(
         "target_base": (row["reading"] or {}).get("target_base"),
         **row["recipe"],
     }
-    weights = [weight for member in members for weight in _read_weights(connection, member)]
-    return StoredModel(architecture, description, weights)
+    return StoredModel(architecture, description, weights, trees=trees)
+
+
+def is_trees(architecture: str) -> bool:
+    """Return whether an architecture is that of boosted trees."""
+    if CLASS_NAME not in architecture:
+        return False
+    try:
+        node = json.loads(architecture)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(node, dict) and node.get("class_name") == CLASS_NAME
+
+
+def _join_architectures(networks: Sequence[Member], units: int) -> str:
+    """Return the architecture of all networks of a version; a text without content for none."""
+    if not networks:
+        return ""
+    if len(networks) == 1 and networks[0].share == 1:
+        return networks[0].architecture
+    return join_networks(networks, units)
 
 
 def _find_members(

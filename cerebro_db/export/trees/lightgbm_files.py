@@ -12,7 +12,7 @@ from cerebro_db.export.recipe.tree_columns import KEY
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.trees.model.model_text import write_model
 from cerebro_db.export.trees.onnx_graph import describe_inputs
-from cerebro_db.export.trees.stored_trees import name_columns, read_trees
+from cerebro_db.export.trees.stored_trees import name_columns, read_single_trees
 
 SUFFIX = ".txt"
 
@@ -20,11 +20,11 @@ SUFFIX = ".txt"
 def write_lightgbm(stored: StoredModel, path: Path, force: bool) -> list[Path]:
     """Write a .txt file for LightGBM, and the recipe to a .txt.json file; return both paths."""
     recipe_path = check_paths(path, SUFFIX, force)
-    trees = read_trees(stored)
+    trees = read_single_trees(stored)
     rows = make_raw_rows(stored)
     text = write_model(trees.spec, trees.forest, name_columns(rows, trees.spec))
     description = json.loads(format_description(stored, describe_inputs(rows, trees.spec)))
-    description[KEY] = json.loads(stored.architecture)["config"]
+    description[KEY] = json.loads(stored.trees[0].architecture)["config"]
     with stage_files(path.parent) as staging:
         (staging / path.name).write_text(text)
         content = json.dumps(description, indent=1, ensure_ascii=False) + "\n"

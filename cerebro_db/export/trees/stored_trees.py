@@ -10,65 +10,70 @@ from typing import NamedTuple
 from cerebro_db.errors import FeatureNotSupported, InvalidText, find_error_class
 from cerebro_db.export.recipe.rows import NUMBERS, RawRows
 from cerebro_db.export.recipe.scales import VALUE, RawNumber
-from cerebro_db.export.stored_models import StoredModel
+from cerebro_db.export.stored_models import StoredModel, StoredTrees
 from cerebro_db.export.trees.model.errors import TreesError
 from cerebro_db.export.trees.model.forest import Forest
-from cerebro_db.export.trees.model.spec import CLASS_NAME, TreesSpec
+from cerebro_db.export.trees.model.spec import TreesSpec
 
 NOT_IN_NAMES = re.compile(r"[^\w.]+")
 """Characters that names of columns in LightGBM's text must not have, among others."""
 
 
-class StoredTrees(NamedTuple):
-    """Boosted trees that were read from a database."""
+class TreesMember(NamedTuple):
+    """Checked boosted trees, and their share of the prediction."""
 
     spec: TreesSpec
     forest: Forest
-
-
-def has_trees(stored: StoredModel) -> bool:
-    """Return whether a model consists of boosted trees."""
-    if CLASS_NAME not in stored.architecture:
-        return False
-    try:
-        node = json.loads(stored.architecture)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(node, dict) and node.get("class_name") == CLASS_NAME
+    share: float
 
 
 def check_network(stored: StoredModel) -> None:
     """Check that a model is a network.
 
     Raises:
-        FeatureNotSupported: it consists of boosted trees.
+        FeatureNotSupported: it has boosted trees.
     """
-    if has_trees(stored):
+    if stored.trees:
         raise FeatureNotSupported(
-            "the model consists of boosted trees, which are not a model of Keras",
-            hint="Export it as LightGBM or ONNX.",
+            "the model has boosted trees, which are not a model of Keras",
+            hint="Export it as ONNX, or as LightGBM if it consists of one set of trees.",
         )
 
 
-def read_trees(stored: StoredModel) -> StoredTrees:
-    """Return the trees of a model.
+def read_single_trees(stored: StoredModel) -> TreesMember:
+    """Return the trees of a model that has nothing else.
 
     Raises:
-        FeatureNotSupported: the model is a network.
+        FeatureNotSupported: the model has a network, or several sets of trees.
         CerebroError: its config or its arrays are not those of trees.
     """
-    if not has_trees(stored):
+    if not stored.trees:
         raise FeatureNotSupported(
             "the model is a network; LightGBM's format is for boosted trees",
             hint="Export it as Keras, safetensors or ONNX.",
         )
+    if stored.architecture or len(stored.trees) > 1:
+        raise FeatureNotSupported(
+            "the model adds up several members; LightGBM's format has the trees of one",
+            hint="Export it as ONNX.",
+        )
+    return read_trees(stored.trees[0])
+
+
+def read_trees(stored: StoredTrees) -> TreesMember:
+    """Return the trees of a member after checking them.
+
+    Raises:
+        CerebroError: its config or its arrays are not those of trees.
+    """
     try:
         spec = TreesSpec.from_architecture(json.loads(stored.architecture))
-        return StoredTrees(spec, Forest.from_arrays(spec, stored.weights))
+        forest = Forest.from_arrays(spec, stored.weights)
     except TreesError as error:
         raise find_error_class(error.sqlstate)(error.message, hint=error.hint) from error
     except (TypeError, ValueError) as error:
         raise InvalidText(f"the state is not one of boosted trees: {error}") from error
+    return TreesMember(spec, forest, stored.share)
 
 
 def name_columns(rows: RawRows, spec: TreesSpec) -> list[str]:

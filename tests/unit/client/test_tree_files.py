@@ -9,6 +9,7 @@ from typing import Any
 
 import lightgbm
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import tree_tables
@@ -18,9 +19,10 @@ from cerebro_db.errors import DataCorrupted, FeatureNotSupported, InvalidParamet
 from cerebro_db.export.model_files import write_keras, write_safetensors
 from cerebro_db.export.onnx_files import CONVERTER, write_onnx
 from cerebro_db.export.recipe.rows import RawRows
-from cerebro_db.export.stored_models import StoredModel
+from cerebro_db.export.stored_models import StoredModel, StoredTrees
 from cerebro_db.export.trees.lightgbm_files import write_lightgbm
-from cerebro_db.export.trees.stored_trees import name_columns, read_trees
+from cerebro_db.export.trees.onnx_graph import add_trees, describe_inputs
+from cerebro_db.export.trees.stored_trees import name_columns, read_single_trees, read_trees
 from cerebro_trainer.boosting.family import BoostedTrees
 from cerebro_trainer.data.buffers import Buffer
 
@@ -75,6 +77,12 @@ def describe(units: int) -> dict[str, Any]:
     return description
 
 
+def make_stored(units: int, architecture: str, weights: Any, *shares: float) -> StoredModel:
+    """A version of one member, or of one for each share."""
+    trees = [StoredTrees(architecture, list(weights), share) for share in shares or (1.0,)]
+    return StoredModel("", describe(units), [], trees=trees)
+
+
 @cache
 def make_trained(units: int) -> tuple[StoredModel, BoostedTrees]:
     """Trees that have grown over such rows, as they are stored, and in the trainer."""
@@ -91,7 +99,7 @@ def make_trained(units: int) -> tuple[StoredModel, BoostedTrees]:
         target = np.eye(units, dtype=np.int16)[np.digitize(score, np.linspace(0, 3, units - 1))]
     tree_tables.grow(learner, [Buffer(0, ROWS, arrays, (target,), 1)])
     architecture = json.dumps(make_architecture(**values))
-    return StoredModel(architecture, describe(units), list(learner.read())), learner
+    return make_stored(units, architecture, learner.read()), learner
 
 
 UNITS = pytest.mark.parametrize("units", (1, 2, 3))
@@ -131,6 +139,46 @@ def test_files_predict_what_the_trainer_predicts(units: int, tmp_path: Path) -> 
     assert booster.feature_name() == ["a_b", "a_b_2", "kind", "town", "signal.1", "signal.2"]
 
 
+def write_network(path: Path, inputs: Any, units: int) -> None:
+    """Write a graph of a network whose output is a constant, with shaped inputs."""
+    helper = onnx.helper
+    types = {"float32": onnx.TensorProto.FLOAT, "int32": onnx.TensorProto.INT32}
+    infos = [
+        helper.make_tensor_value_info(entry["name"], types[entry["dtype"]],
+                                      ["rows", *(size or 3 for size in entry["shape"])])
+        for entry in inputs
+    ]  # fmt: skip
+    name = inputs[0]["name"]
+    first = onnx.numpy_helper.from_array(np.zeros((3, units), np.float32), "zeros")
+    bias = onnx.numpy_helper.from_array(np.full(units, 0.25, np.float32), "bias")
+    nodes = [helper.make_node("MatMul", [name, "zeros"], ["product"]),
+             helper.make_node("Add", ["product", "bias"], ["prediction"])]  # fmt: skip
+    output = helper.make_tensor_value_info("prediction", onnx.TensorProto.FLOAT, ["rows", units])
+    graph = helper.make_graph(nodes, "network", infos, [output], [first, bias])
+    opsets = [helper.make_operatorsetid("", 18)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
+
+
+@UNITS
+@pytest.mark.parametrize("has_network", (True, False))
+def test_members_add_up_in_one_graph(units: int, has_network: bool, tmp_path: Path) -> None:
+    """Trees beside a network, and two sets of trees: their outputs times their shares."""
+    stored, learner = make_trained(units)
+    (trees,) = stored.trees
+    mixture = make_stored(units, trees.architecture, trees.weights, 0.5, 0.25)
+    rows = RawRows(stored.description)
+    members = list(map(read_trees, mixture.trees))
+    inputs = describe_inputs(rows, members[0].spec)
+    path = tmp_path / "m.onnx"
+    if has_network:
+        write_network(path, inputs, units)
+    add_trees(path, members, inputs)
+    arrays = rows.inputs(make_rows(300, 3))
+    (outputs,) = onnxruntime.InferenceSession(path).run(None, dict(arrays))
+    (expected,) = learner.predict([*arrays.values()])
+    assert np.abs(outputs - 0.75 * expected - 0.25 * has_network).max() < 1e-6
+
+
 def test_files_need_their_suffix_and_are_not_overwritten(tmp_path: Path) -> None:
     stored, _ = make_trained(1)
     with pytest.raises(InvalidParameter, match=r"ends in \.txt"):
@@ -142,15 +190,20 @@ def test_files_need_their_suffix_and_are_not_overwritten(tmp_path: Path) -> None
     network = StoredModel('{"class_name": "Sequential"}', stored.description, [])
     with pytest.raises(FeatureNotSupported, match="the model is a network"):
         write_lightgbm(network, tmp_path / "m.txt", False)
+    (trees,) = stored.trees
+    mixture = make_stored(1, trees.architecture, trees.weights, 0.5, 0.5)
+    with pytest.raises(FeatureNotSupported, match="adds up several members"):
+        write_lightgbm(mixture, tmp_path / "m.txt", False)
     assert not list(tmp_path.iterdir())
 
 
 def test_arrays_of_strangers_are_checked(tmp_path: Path) -> None:
     """A text that would crash LightGBM is not written."""
     stored, _ = make_trained(1)
-    weights = [np.array(array) for array in stored.weights]
+    (trees,) = stored.trees
+    weights = [np.array(array) for array in trees.weights]
     weights[5][0, 0] = 9999
-    damaged = StoredModel(stored.architecture, stored.description, weights)
+    damaged = make_stored(1, trees.architecture, weights)
     for write, name in ((write_lightgbm, "m.txt"), (write_onnx, "m.onnx")):
         with pytest.raises(DataCorrupted, match="child of a node is missing"):
             write(damaged, tmp_path / name, False)
@@ -159,14 +212,15 @@ def test_arrays_of_strangers_are_checked(tmp_path: Path) -> None:
 
 def test_names_of_columns_are_unique() -> None:
     stored, _ = make_trained(1)
-    names = name_columns(RawRows(stored.description), read_trees(stored).spec)
+    names = name_columns(RawRows(stored.description), read_single_trees(stored).spec)
     assert len({*names}) == len(names) and not any(" " in name for name in names)
 
 
 def test_trees_without_a_split_are_a_file(tmp_path: Path) -> None:
     """Trees that have not grown, and trees of one leaf."""
     stored, _ = make_trained(3)
-    arrays = [np.zeros_like(array) for array in stored.weights]
+    (trees,) = stored.trees
+    arrays = [np.zeros_like(array) for array in trees.weights]
     arrays[1] += [0.1, 0.2, 0.3]
     states = [arrays, [np.array(array) for array in arrays]]
     states[1][0] += 1
@@ -174,7 +228,7 @@ def test_trees_without_a_split_are_a_file(tmp_path: Path) -> None:
     states[1][9][:3, 0] = [1.0, 2.0, 3.0]
     table = make_rows(4, 2)
     for number, state in enumerate(states):
-        model = StoredModel(stored.architecture, stored.description, state)
+        model = make_stored(3, trees.architecture, state)
         learner_of_state = BoostedTrees(tree_tables.make_program(
             inputs=INPUTS, units=3, category_levels=39), 1)  # fmt: skip
         learner_of_state.write(state)
