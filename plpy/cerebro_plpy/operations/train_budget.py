@@ -28,6 +28,8 @@ ENDING_SHARE = 0.04
 evaluated."""
 
 
+GRACE_SECONDS = 60.0
+"""Time after the budget in which a call without a model still waits for its first one."""
 PREPARATION_SECONDS = 2.0
 """Time to look at a table, and to pack a small one."""
 PREPARED_ELEMENTS_PER_SECOND = 2_000_000
@@ -122,13 +124,13 @@ def compute_deadline(
         has_final_metric: configurations are compared once more after training.
 
     >>> compute_deadline(300.0, 20.0)
-    Deadline(last_visit=251.0, cancel=263.0, end=272.0)
+    Deadline(last_visit=251.0, cancel=263.0, end=272.0, grace=60.0)
     >>> compute_deadline(5.0, 1.0)
-    Deadline(last_visit=1.8, cancel=2.0, end=2.0)
+    Deadline(last_visit=1.8, cancel=2.0, end=2.0, grace=60.0)
     >>> compute_deadline(300.0, 20.0, picks=5, holdout_rows=10_000)
-    Deadline(last_visit=245.4, cancel=257.4, end=272.0)
+    Deadline(last_visit=245.4, cancel=257.4, end=272.0, grace=60.0)
     >>> compute_deadline(300.0, 20.0, holdout_rows=10_000, has_final_metric=True)
-    Deadline(last_visit=221.6, cancel=233.6, end=272.0)
+    Deadline(last_visit=221.6, cancel=233.6, end=272.0, grace=60.0)
     """
     predicted = 0
     if has_final_metric:
@@ -147,4 +149,5 @@ def compute_deadline(
         last_visit=count_from_now(budget * (1 - ENDING_SHARE) - reserved),
         cancel=count_from_now(budget - reserved),
         end=count_from_now(budget - min(closing, limit)),
+        grace=GRACE_SECONDS,
     )

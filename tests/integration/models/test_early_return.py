@@ -10,7 +10,7 @@ from workbench import Workbench
 
 ROWS = (
     "CREATE TABLE sorted_rows AS SELECT n AS id, (n % 2 * 4 + n % 3 * 0.1)::real AS size, "
-    "(ARRAY['small', 'large'])[n % 2 + 1] AS name FROM generate_series(1, 300) n"
+    "(ARRAY['small', 'large'])[n % 2 + 1] AS name FROM generate_series(1, 4000) n"
 )
 BUDGET = 600
 
@@ -29,7 +29,8 @@ def returned(bench: Workbench) -> Iterator[Returned]:
     bench.messages()
     rows = bench.rows(
         "SELECT run_id FROM cerebro.train('sorted_rows', 'name', 'sorted', "
-        f"budget => '{BUDGET} seconds', models => '{{linear}}', space => '{{\"lr\": 0.1}}', "
+        f"budget => '{BUDGET} seconds', models => '{{linear, realmlp_simple}}', "
+        "space => '{\"lr\": 0.1}', "
         "workers => 1, seed => 1)"
     )
     yield Returned(rows[0][0], bench.messages())
@@ -59,4 +60,20 @@ def test_an_early_return_is_repeated_by_the_log(bench: Workbench, returned: Retu
     assert bench.value(
         "SELECT (spec -> 'train' ->> 'may_return')::boolean FROM cerebro.run WHERE run_id = %s",
         returned.run_id,
+    )
+
+
+def test_rates_are_measured_before_configurations_begin(
+    bench: Workbench, returned: Returned
+) -> None:
+    """One worker begins with linear, which is perfect before another template begins."""
+    visited = bench.rows(
+        "SELECT DISTINCT template FROM cerebro.visit JOIN cerebro.config USING (run_id, mst_key) "
+        "WHERE run_id = %s",
+        returned.run_id,
+    )
+    assert visited == [("linear",)]
+    decisions = next(line for line in returned.messages if "classification of name" in line)
+    assert re.search(
+        r"epochs? each \(measured rows per second: realmlp_simple [\d,]+\), in", decisions
     )

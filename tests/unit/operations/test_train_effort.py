@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.templates.budget import Workload
-from cerebro_plpy.operations.train.train_request import plan_effort
+from cerebro_plpy.configs.templates import registry
+from cerebro_plpy.configs.templates.budget import MIN_EPOCHS, Workload
+from cerebro_plpy.configs.templates.layers.model_io import Classes, Table
+from cerebro_plpy.operations.template_choice import TemplateChoice
 from cerebro_plpy.operations.train_budget import (
     LATE_SHARE,
     MAX_PREPARATION_SHARE,
     plan_training_seconds,
+)
+from cerebro_plpy.operations.train_effort import (
+    MAX_TEMPLATE_SHARE,
+    find_mean_rate,
+    plan_effort,
+    select_rates,
 )
 
 BUDGETS = st.floats(1.0, 1e5)
@@ -24,8 +33,10 @@ ON_TIME = st.floats(0.0, 1 - (1 - LATE_SHARE))
 def make_request(budget: float) -> Any:
     """Return a request whose call leaves everything open."""
     parsed = SimpleNamespace(budget=budget, cost_limits=None, rule=None)
-    arguments = SimpleNamespace(metric=None, ensemble=None, epochs=None, configs=None)
-    return SimpleNamespace(parsed=parsed, arguments=arguments)
+    open_names = ("metric", "ensemble", "epochs", "configs", "group_by", "search", "models")
+    arguments = SimpleNamespace(**dict.fromkeys(open_names))
+    choice = TemplateChoice("train", None)
+    return SimpleNamespace(rates={}, parsed=parsed, arguments=arguments, template_choice=choice)
 
 
 @given(
@@ -39,8 +50,7 @@ def test_a_plan_and_its_call_choose_the_same_effort(
     budget: float, share: float, rows: int, elements: int, core_share: float
 ) -> None:
     """The plan knows nothing of the time that the call then takes for the table."""
-    inputs = SimpleNamespace(table=SimpleNamespace(elements=elements))
-    table: Any = SimpleNamespace(rows=rows, validation_rows=rows // 4, recipe=inputs)
+    table = make_table(rows, elements)
     load = Workload(rows, rows // 4, 1000 * elements, 2, 2, core_share)
     request = make_request(budget)
     planned = plan_effort(request, table, load)
@@ -57,3 +67,66 @@ def test_a_late_call_plans_with_the_rest_of_its_budget(
     assert (1 - MAX_PREPARATION_SHARE) * budget <= planned <= budget
     assert seconds == (remaining if remaining < (1 - LATE_SHARE) * planned else planned)
     assert seconds <= remaining / (1 - LATE_SHARE) + 1e-9 * budget
+
+
+RATES = st.dictionaries(
+    st.sampled_from(["realmlp", "realmlp_simple"]),
+    st.floats(1e-7, 1.0) | st.just(math.inf),
+    min_size=1,
+)
+
+
+def make_table(rows: int, elements: int = 3) -> Any:
+    """Return a table of numbers."""
+    return SimpleNamespace(
+        rows=rows,
+        validation_rows=rows // 4,
+        recipe=SimpleNamespace(table=Table(numbers=elements)),
+        target=SimpleNamespace(head=Classes(2)),
+    )
+
+
+@given(RATES, st.integers(2, 10**6), st.floats(1.0, 1e4))
+def test_templates_that_cannot_train_a_few_epochs_in_half_of_the_time_are_left_out(
+    rates: dict[str, float], rows: int, time: float
+) -> None:
+    load = Workload(rows, rows // 4, 1000, 2, 2)
+    selected = select_rates(make_request(60.0), make_table(rows), load, rates, time)
+    assert selected["linear"] == 0.0, "a baseline is not measured"
+    finite = {name for name, rate in rates.items() if rate < math.inf}
+    assert not finite or finite & selected.keys(), "the fastest one stays"
+    for name, rate in rates.items():
+        measured = Workload(rows, rows // 4, 0, 2, 2, row_seconds=rate)
+        is_slow = MIN_EPOCHS * measured.epoch_seconds > MAX_TEMPLATE_SHARE * time
+        if name in selected:
+            assert not is_slow or rate == min(rates.values())
+        else:
+            assert is_slow
+
+
+@given(RATES, st.integers(2, 10**6), st.floats(1.0, 1e4))
+def test_a_template_that_the_call_names_is_tried_if_it_can_be_trained(
+    rates: dict[str, float], rows: int, time: float
+) -> None:
+    request = make_request(60.0)
+    names = ["linear", *rates]
+    request.arguments.models = names
+    request.template_choice = TemplateChoice("train", [*map(registry.find_template, names)])
+    load = Workload(rows, rows // 4, 1000, 2, 2)
+    selected = select_rates(request, make_table(rows), load, rates, time)
+    finite = {name for name, rate in rates.items() if rate < math.inf}
+    assert selected.keys() == finite | {"linear"}
+
+
+@given(st.floats(20.0, 1e4), st.floats(1e-7, 1e-3), st.floats(1.0, 100.0))
+def test_slower_templates_get_no_more_epochs(budget: float, rate: float, factor: float) -> None:
+    rows = 20_000
+    efforts = []
+    for measured in (rate, rate * factor):
+        request = make_request(budget)
+        request.rates = {"linear": 0.0, "realmlp": measured}
+        assert find_mean_rate(request) == measured
+        load = Workload(rows, rows // 4, 1000, 2, 2, row_seconds=measured)
+        efforts.append(plan_effort(request, make_table(rows), load, 5.0))
+    assert efforts[0].epochs >= efforts[1].epochs
+    assert min(effort.configs for effort in efforts) >= 2, "each template has a configuration"

@@ -2585,6 +2585,27 @@ def test_a_run_without_a_model_goes_on_until_its_budget_is_over() -> None:
     assert log.stopped == {0: BUDGET_OVER, 1: BUDGET_OVER} and 5 < platform.clock.now < 30
 
 
+def test_a_late_run_with_grace_waits_for_the_first_model_alone() -> None:
+    """Its trainers started when the budget was over."""
+    request = replace(
+        requested(3, 2, 2, {2}, "foremost"),
+        deadline=Deadline(0.0, 0.0, 0.0, grace=60.0),
+        workers=1,
+    )
+    platform = Unreliable(repeat(None))
+    log = Log([9])
+    around = RunContext(
+        lambda: None, lambda *_: None, lambda *_: None, lambda _: None, lambda _: True
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.monotonic", lambda: platform.clock.now)
+        crew = [Worker(0, Session([9], platform.clock))]
+        orchestrator = EpochLoop(platform, request, crew, log, around, {})
+        orchestrator.run()
+    assert platform.trained == [(0, 1, 0)] and orchestrator.model_states.keys() == {0}
+    assert log.stopped == dict.fromkeys(range(3), BUDGET_OVER)
+
+
 def test_a_run_compiles_until_its_first_visits_are_made() -> None:
     platform = Unreliable(repeat(None))
     request = requested(3, 2, 2, {2}, "foremost")

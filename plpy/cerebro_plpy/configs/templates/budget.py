@@ -80,6 +80,7 @@ class Workload:
     max_epochs: int = MAX_EPOCHS
     groups: int = 0  # groups of rows with models of their own
     grouped_share: float = 0.0  # part of the rows that are in these groups
+    row_seconds: float | None = None  # of training a row, if trainers have measured it
 
     @property
     def epoch_seconds(self) -> float:
@@ -89,8 +90,10 @@ class Workload:
         visits = self.segments
         if self.groups:
             visits += self.groups + self.segments - 1
-        seconds = rows * self.weights * FLOPS_PER_WEIGHT / FLOPS + 2 * visits * VISIT_SECONDS
-        return seconds / self.share
+        overhead = 2 * visits * VISIT_SECONDS
+        if self.row_seconds is not None:
+            return rows * self.row_seconds + overhead / self.share
+        return (rows * self.weights * FLOPS_PER_WEIGHT / FLOPS + overhead) / self.share
 
     @property
     def start_seconds(self) -> float:
@@ -143,6 +146,16 @@ def choose_frequency(epochs: int) -> int:
     (1, 3, 12)
     """
     return max(1, epochs // EVALUATIONS)
+
+
+def round_epochs(epochs: int) -> int:
+    """Return epochs of a few steps in each power of two, so that calls in a row have the same.
+
+    >>> [round_epochs(epochs) for epochs in (1, 4, 7, 11, 13, 50, 63, 64, 200)]
+    [1, 4, 7, 10, 12, 48, 56, 64, 192]
+    """
+    step = 1 << max(0, epochs.bit_length() - 3)
+    return epochs // step * step
 
 
 def choose_training_epochs(evaluated: Sequence[int]) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ The others take many times as long for an epoch, or reached lower scores in the 
 processor. They are for users with more time, or with a GPU.
 """
 
-BASELINES: tuple[Template, ...] = (LINEAR,)
+BASELINES: tuple[Template, ...] = (LINEAR, BOOSTING)
 """Templates that a run begins with, because they have a useful model within seconds."""
 
 

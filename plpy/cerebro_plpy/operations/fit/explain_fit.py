@@ -21,6 +21,7 @@ from cerebro_plpy.run.activation_cache.selection import BuildContext
 from cerebro_plpy.run.log.form_timings import SHARDED, TimingKey, hash_program, make_compilation_key
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.planning import explain_output, explain_tree, run_estimate
+from cerebro_plpy.run.planning.template_rates import NO_RUN
 from cerebro_plpy.run.planning.workload import ProbeResult
 from cerebro_plpy.run.request import visit_jobs
 from cerebro_plpy.run.request.run_request import FitRequest
@@ -31,7 +32,6 @@ from cerebro_plpy.scheduling.planning.run_plan import RunPlan
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "plan_fit"
-NO_RUN = 0  # an id that no run has
 
 
 def plan_fit(

@@ -30,15 +30,11 @@ from cerebro_plpy.operations.train.group_configs import plan_configs
 from cerebro_plpy.operations.train.train_request import (
     TrainRequest,
     choose_templates,
-    count_segments,
     find_prior_configs,
     generate_proposals,
     make_train_request,
-    make_workload,
     open_catalog,
-    plan_effort,
     resolve_source,
-    sample_to_budget,
 )
 from cerebro_plpy.operations.train_arguments import (
     FINAL_METRICS,
@@ -47,6 +43,12 @@ from cerebro_plpy.operations.train_arguments import (
     TrainArguments,
     read_arguments,
     resolve_metric,
+)
+from cerebro_plpy.operations.train_effort import (
+    count_segments,
+    make_workload,
+    plan_effort,
+    sample_to_budget,
 )
 from cerebro_plpy.platform.state_tables import HOPPING
 from cerebro_plpy.preprocessing.learning.class_notices import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from itertools import islice
@@ -16,6 +17,7 @@ from cerebro_plpy.configs.templates.budget import (
     choose_frequency,
     choose_training_epochs,
 )
+from cerebro_plpy.configs.templates.candidates import MANY_ROWS
 from cerebro_plpy.configs.templates.layers.model_io import Floats
 from cerebro_plpy.configs.train_spec import DataSplit, Grouping, QueryRecord, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
@@ -27,6 +29,7 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.database.table_visibility import refuse_private_source
 from cerebro_plpy.limits import Poll
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.fit.fit_arguments import fill_arguments
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.prior_runs import collect_prior_trials, read_prior_runs
@@ -53,7 +56,6 @@ from cerebro_plpy.operations.train.train_report import (
 )
 from cerebro_plpy.operations.train.train_request import (
     TrainRequest,
-    choose_picks,
     choose_templates,
     find_prior_configs,
     find_sources,
@@ -61,11 +63,8 @@ from cerebro_plpy.operations.train.train_request import (
     make_final_metric,
     make_ranking,
     make_train_request,
-    make_workload,
     open_catalog,
-    plan_effort,
     resolve_source,
-    sample_to_budget,
 )
 from cerebro_plpy.operations.train_arguments import (
     FINAL_METRICS,
@@ -75,7 +74,15 @@ from cerebro_plpy.operations.train_arguments import (
     read_arguments,
     resolve_metric,
 )
-from cerebro_plpy.operations.train_budget import compute_deadline
+from cerebro_plpy.operations.train_budget import MAX_PREPARATION_SHARE, compute_deadline
+from cerebro_plpy.operations.train_effort import (
+    choose_picks,
+    find_first_keys,
+    make_workload,
+    plan_effort,
+    sample_to_budget,
+    select_rates,
+)
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable, read_table
 from cerebro_plpy.records import asdict, replace
@@ -87,11 +94,16 @@ from cerebro_plpy.run.lifecycle import (
     reserve_run_id,
 )
 from cerebro_plpy.run.lifecycle import train as run_to_end
+from cerebro_plpy.run.planning.template_rates import measure_rates
 from cerebro_plpy.run.request.run_request import FitRequest, Replay, SamplingPlan
 from cerebro_plpy.scheduling.schedule.scheduling_policies import FOREMOST
 from cerebro_plpy.tables.template_configs import ConfigBuilder, TemplateConfig, build_configs
 from cerebro_plpy.trainer_client import settings
 
+MEASURING_SHARE = 0.15
+"""The largest share of the budget in which rates are measured."""
+MIN_TUNED_SECONDS = 20.0
+"""Budget from which on the rates of templates are measured before configurations begin."""
 SCHEDULE = FOREMOST
 """Two runs with the same seed have the same bits, unless the budget ends them."""
 
@@ -163,6 +175,10 @@ def train(
             report_table(db, data.table)
             report_classes(db, request, data.table)
             fit_request = build_fit_request(call, data)
+            tuned_call = measure_templates(call, data, fit_request)
+            if tuned_call is not call:
+                request = tuned_call.request
+                fit_request = build_fit_request(tuned_call, data)
             db.info(describe_decisions(request, data.table, fit_request))
             run_to_end(db, context, fit_request, None, RunListeners(logged), run_id)
     with log_completion_errors(db, gd, run_id):
@@ -226,12 +242,49 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
     )
 
 
+def measure_templates(call: TrainCall, data: TrainingData, fit_request: FitRequest) -> TrainCall:
+    """Return the call with measured rates of its templates, if its effort is open.
+
+    Args:
+        fit_request: the request that is built without rates.
+    """
+    request = call.request
+    train = fit_request.spec.train
+    assert train is not None
+    budget = request.parsed.budget
+    is_late = call.elapsed_seconds > MAX_PREPARATION_SHARE * budget
+    if not train.may_return or budget < MIN_TUNED_SECONDS or is_late:
+        return call
+    if data.table.rows < MANY_ROWS:
+        return call
+    first_keys = find_first_keys(train.templates)
+    if not first_keys:
+        return call
+    until = time.monotonic() + MEASURING_SHARE * budget
+    rates = measure_rates(call.context, fit_request, list(first_keys.values()), until)
+    if not rates:
+        return call
+    measured = {template: rates.get(key, math.inf) for template, key in first_keys.items()}
+    load = make_workload(
+        request, call.context.platform, data.table, len(fit_request.source.segments)
+    )
+    remaining = budget - call.elapsed_seconds
+    selected = select_rates(request, data.table, load, measured, remaining)
+    left_out = sorted(measured.keys() - selected.keys())
+    if left_out:
+        call.context.db.notice(
+            f"{count_nouns(len(left_out), 'template', 'is')} left out, of which a few epochs would "
+            f"take more than half of the budget: {', '.join(left_out)}"
+        )
+    return call._replace(request=replace(request, rates=selected))
+
+
 def _choose_effort(call: TrainCall, table: RawTable, load: Workload) -> Effort:
     """Return the effort that `cerebro.plan` shows, or less with a notice if the call is late."""
     request = call.request
     elapsed = call.elapsed_seconds
     effort = plan_effort(request, table, load, elapsed)
-    if effort != plan_effort(request, table, load):
+    if not request.rates and effort != plan_effort(request, table, load):
         call.context.db.notice(
             f"looking at the table and packing took {elapsed:.0f} s of {request.parsed.budget:g} s:"
             " fewer configurations or epochs are tried than cerebro.plan shows"

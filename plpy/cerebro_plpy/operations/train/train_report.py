@@ -103,6 +103,14 @@ def report_classes(db: Database, request: TrainRequest, table: RawTable) -> None
         db.notice(f"{rare_class}{reason}: {advice}")
 
 
+def describe_rates(request: TrainRequest) -> str:
+    """Return the measured rates of templates as text for a message; empty without any."""
+    texts = [
+        f"{template} {1 / seconds:,.0f}" for template, seconds in request.rates.items() if seconds
+    ]
+    return f" (measured rows per second: {', '.join(texts)})" if texts else ""
+
+
 def describe_decisions(request: TrainRequest, table: RawTable, fit_request: FitRequest) -> str:
     """Return a message about the run: its rows, configurations, epochs and budget."""
     groups = ""
@@ -128,7 +136,7 @@ def describe_decisions(request: TrainRequest, table: RawTable, fit_request: FitR
         f"{count_nouns(len(table.recipe.inputs), 'column')}: "
         f"{count_nouns(table.rows, 'row', 'is')} trained on, and {table.validation_rows} held back "
         f"({table.split}); {count_nouns(count, 'configuration')}{groups}, of at most "
-        f"{count_nouns(fit_request.spec.epochs, 'epoch')} each, in "
+        f"{count_nouns(fit_request.spec.epochs, 'epoch')} each{describe_rates(request)}, in "
         f"{request.parsed.budget:g} s{search}. See cerebro.plan() with the same arguments, and the "
         "arguments columns, types, split, models, space, configs, epochs and budget for more."
     )

@@ -5,24 +5,13 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cerebro_plpy.configs.params.early_stopping import MonitoredSeries
 from cerebro_plpy.configs.params.keras_names import larger_is_better
 from cerebro_plpy.configs.run_spec import Ranking
 from cerebro_plpy.configs.search_space.search_arguments import TARGET
 from cerebro_plpy.configs.search_space.search_rules import PATIENCE, PBT
-from cerebro_plpy.configs.templates.budget import (
-    CONFIG_SURPLUS,
-    DEFAULT_PACE,
-    Effort,
-    Pace,
-    Workload,
-    choose_max_epochs,
-    choose_sample_share,
-    estimate_effort,
-    estimate_weights,
-)
 from cerebro_plpy.configs.templates.candidates import (
     PriorConfig,
     PriorConfigs,
@@ -37,7 +26,6 @@ from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.train_spec import FinalMetric
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.lock_waits import read_wait_limit
-from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.query_lookup import QueryLookup, look_up_query
 from cerebro_plpy.database.sessions.async_dispatcher import Session
@@ -57,40 +45,27 @@ from cerebro_plpy.operations.train_arguments import (
     resolve_metric,
 )
 from cerebro_plpy.operations.train_budget import (
-    compute_deadline,
-    plan_training_seconds,
     round_share,
 )
 from cerebro_plpy.operations.tree_support import read_tree_support
-from cerebro_plpy.preprocessing.learning.metric_check import check_metric
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
-from cerebro_plpy.preprocessing.learning.recorded_table import take_share
 from cerebro_plpy.preprocessing.rows.groups import (
-    LEAST_ROWS,
     check_group_column,
-    make_group_request,
-    read_groups,
 )
 from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.split import Split, read_split
 from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER
 from cerebro_plpy.preprocessing.values.columns import read_source_columns
-from cerebro_plpy.records import dataclass, replace
+from cerebro_plpy.records import dataclass, field
 from cerebro_plpy.tables.models import model_registry
 from cerebro_plpy.tables.models.model_registry import ModelEntry
 from cerebro_plpy.tables.template_configs import choose_metric
-from cerebro_plpy.trainer_client.process import host_resources
 
 CORE_SAMPLE_SECONDS = 0.1
 """Duration of the measurement of a core's share."""
 MIN_CORE_SHARE = 0.05
 SHORT_BUDGET = 30
 """Seconds in which large networks might not even be compiled, so that small ones come first."""
-DEFAULT_PICKS = 5
-"""Picks of an ensemble if the call does not set them."""
-MAX_ENSEMBLE_ROWS = 100_000
-"""With more training rows there is only one pick by default: models differ less, and there are
-more rows to predict."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +82,8 @@ class TrainRequest:
     named_configs: tuple[PriorConfig, ...]  # the configurations of `start_from`, tried first
     core_share: float  # of a core that a process had when the call began
     template_choice: TemplateChoice
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Seconds per row by template, once they are measured; of none that is left out."""
 
 
 def make_train_request(
@@ -257,31 +234,6 @@ def _resolve_holdout(catalog: Catalog, split: Split) -> tuple[Split, Relation | 
     return split._replace(table=holdout.quoted), holdout
 
 
-def make_workload(
-    request: TrainRequest, platform: Platform, table: RawTable, segments: int
-) -> Workload:
-    """Return the work of an epoch over a table."""
-    usual_workers = platform.default_workers(segments)
-    useful_workers = min(usual_workers, request.arguments.configs or usual_workers)
-    inputs = table.recipe.table
-    load = Workload(
-        training_rows=table.rows,
-        validation_rows=table.validation_rows,
-        weights=estimate_weights(inputs, table.target.head),
-        segments=segments,
-        workers=min(request.arguments.workers or useful_workers, segments),
-        share=request.core_share,
-        max_epochs=choose_max_epochs(inputs),
-    )
-    if table.groups is None:
-        return load
-    return replace(
-        load,
-        groups=len(table.groups.rows_by_group),
-        grouped_share=1 - table.groups.ungrouped_rows[0] / table.rows,
-    )
-
-
 def measure_core_share() -> float:
     """Measure the share of a core that a process gets now, by working for a moment."""
     start = time.perf_counter()
@@ -292,45 +244,19 @@ def measure_core_share() -> float:
     return round_share(min(1.0, max(MIN_CORE_SHARE, share)))
 
 
-def sample_to_budget(
-    request: TrainRequest, db: Database, reader: Reader, table: RawTable, elapsed: float = 0.0
-) -> RawTable:
-    """Return a table with its groups, reduced to a sample that one epoch can train in the time.
-
-    Args:
-        elapsed: time of the budget that has been spent.
-
-    Raises:
-        InvalidParameter: the templates or the search of the call do not fit the table.
-    """
-    choose_templates(request, table)
-    request.template_choice.report_omitted(db, table)
-    check_stopping_metric(request, table)
-    check_mutable_fields(request, table)
-    metric = resolve_metric(request.module, table.target.task, request.arguments.metric)
-    check_metric(reader, request.module, table, metric)
-    load = make_workload(request, db.platform, table, count_segments(db, table))
-    share = choose_sample_share(load, compute_visit_seconds(request, table, elapsed))
-    if share != 1:
-        table = take_share(reader, table, share)
-    return _add_groups(request, reader, table)
-
-
-def _add_groups(request: TrainRequest, reader: Reader, table: RawTable) -> RawTable:
-    group_by = request.arguments.group_by
-    if group_by is None:
-        return table
-    min_rows = request.arguments.min_group_rows or LEAST_ROWS
-    classes = table.target.values  # none of a regression
-    group_request = make_group_request(
-        table.columns, group_by, min_rows, classes, table.recipe.group
-    )
-    return replace(table, groups=read_groups(reader, request.module, table.parts, group_request))
-
-
 def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, ...]:
-    """Return the templates to try on a table, in their order; see `TemplateChoice.choose`."""
-    return request.template_choice.choose(table)
+    """Return the templates to try on a table, in their order; see `TemplateChoice.choose`.
+
+    Once rates are measured, those that are twice as fast come first, unless the call names them.
+    """
+    templates = request.template_choice.choose(table)
+    if not request.rates:
+        return templates
+    known = [template for template in templates if template.name in request.rates]
+    if request.arguments.models:
+        return tuple(known)
+    rounded = {name: rate and round_share(rate) for name, rate in request.rates.items()}
+    return tuple(sorted(known, key=lambda template: rounded[template.name]))
 
 
 def make_final_metric(metric: str) -> FinalMetric | None:
@@ -414,53 +340,6 @@ def _make_search_goal(request: TrainRequest, table: RawTable) -> SearchGoal:
     return make_search_goal(
         table.target.head, request.arguments.metric, table.rows, request.parsed.space
     )
-
-
-def plan_effort(
-    request: TrainRequest, table: RawTable, load: Workload, elapsed: float = 0.0
-) -> Effort:
-    """Return how many configurations and epochs fit in the budget; see `plan_training_seconds`."""
-    pace = DEFAULT_PACE
-    rule = request.parsed.rule
-    if rule is not None:
-        pace = Pace(rule.trained_share, CONFIG_SURPLUS)
-        if rule.is_concurrent:
-            pace = Pace(rule.trained_share, 1)
-    visit_seconds = compute_visit_seconds(request, table, elapsed)
-    arguments = request.arguments
-    return estimate_effort(load, visit_seconds, arguments.epochs, arguments.configs, pace)
-
-
-def count_segments(db: Database, table: RawTable) -> int:
-    """Return the number of segments that the training rows will be distributed over."""
-    distribution = db.platform.choose_distribution(db, "train", None, None)
-    return len(distribution.take_first(table.rows).keys)
-
-
-def compute_visit_seconds(request: TrainRequest, table: RawTable, elapsed: float) -> float:
-    """Return the time in which visits may begin, within the budget and the CPU limit.
-
-    Args:
-        elapsed: time of the budget that has been spent.
-    """
-    budget = request.parsed.budget
-    elements = (table.rows + table.validation_rows) * table.recipe.table.elements
-    seconds = plan_training_seconds(budget, elements, elapsed)
-    picks = choose_picks(request, table)
-    has_final_metric = request.arguments.metric in FINAL_METRICS
-    rows = table.validation_rows
-    deadline = compute_deadline(budget, budget - seconds, picks, rows, has_final_metric)
-    limits = request.parsed.cost_limits
-    if limits is None:
-        return deadline.last_visit
-    return min(deadline.last_visit, limits.max_cpu_seconds / host_resources.count_cores())
-
-
-def choose_picks(request: TrainRequest, table: RawTable) -> int:
-    """Return the number of picks of the ensemble; 1 for a single configuration."""
-    if request.arguments.ensemble:
-        return request.arguments.ensemble
-    return DEFAULT_PICKS if table.rows <= MAX_ENSEMBLE_ROWS else 1
 
 
 def find_prior_configs(request: TrainRequest, session: Session, table: RawTable) -> PriorConfigs:

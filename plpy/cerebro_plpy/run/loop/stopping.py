@@ -178,7 +178,8 @@ def shorten(
         return progress
     if limits.is_over(has_state=has_state) or was_evaluated_mid_epoch(config, progress):
         return schedule.end(progress)
-    if not limits.is_ending:
+    is_awaited = limits.awaits_state and not has_state and mst_key == find_first(state)
+    if is_awaited or not limits.is_ending:
         return progress
     return schedule.expire(
         state.plan,
@@ -186,6 +187,12 @@ def shorten(
         has_retained_state=config.best is not None,
         evaluated=config.is_evaluated,
     )
+
+
+def find_first(state: RunState) -> int | None:
+    """Return the configuration that is to have a state if no other one has; it begins even late."""
+    unfinished = (key for key, progress in state.progress.items() if not progress.finished)
+    return min(unfinished, default=None)
 
 
 def was_evaluated_mid_epoch(config: ConfigState, progress: ConfigProgress) -> bool:

@@ -48,14 +48,22 @@ class Deadline(NamedTuple):
     # Visits of a run without a state are cancelled, too. In the caller's own session, a running
     # statement ends first.
     end: float
+    # Time after the end in which the first configuration of a run without a state may still begin
+    # and make a visit: a model that is late is better than none.
+    grace: float = 0.0
 
     def shift_earlier(self, seconds: float) -> Deadline:
         """Return the deadline moved earlier, but not before the epoch loop begins.
 
         >>> Deadline(5.0, 9.0, 10.0).shift_earlier(6.0)
-        Deadline(last_visit=0.0, cancel=3.0, end=4.0)
+        Deadline(last_visit=0.0, cancel=3.0, end=4.0, grace=0.0)
         """
-        return Deadline(*(max(0.0, moment - seconds) for moment in self))
+        return Deadline(
+            last_visit=max(0.0, self.last_visit - seconds),
+            cancel=max(0.0, self.cancel - seconds),
+            end=max(0.0, self.end - seconds),
+            grace=self.grace,
+        )
 
 
 class Ending(NamedTuple):

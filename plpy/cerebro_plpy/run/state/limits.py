@@ -25,6 +25,7 @@ class Limits:
         self.last_visit = self.began + deadline.last_visit  # no visit to train begins afterwards
         self.cancel = self.began + deadline.cancel  # tasks are cancelled
         self.over = self.began + deadline.end  # the same, while no configuration has a state
+        self.lost = self.over + deadline.grace  # they are cancelled even then
         self.max_runtime = math.inf
         if request.max_runtime is not None:
             self.max_runtime = self.began + request.max_runtime
@@ -40,7 +41,9 @@ class Limits:
         if self.is_cancelled:
             return math.inf
         now = time.monotonic()
-        moments = sorted((self.last_visit, self.cancel, self.over, self.return_watch.next_moment))
+        moments = sorted(
+            (self.last_visit, self.cancel, self.over, self.lost, self.return_watch.next_moment)
+        )
         return next((moment for moment in moments if moment > now), now)
 
     @property
@@ -49,6 +52,11 @@ class Limits:
         if self.exceeded is not None or self.return_watch.reason is not None:
             return True
         return time.monotonic() >= self.last_visit
+
+    @property
+    def awaits_state(self) -> bool:
+        """Return True if a run without a state waits for one beyond its budget."""
+        return self.lost > self.over and self.exceeded is None
 
     @property
     def end_reason(self) -> str:
@@ -70,13 +78,14 @@ class Limits:
         """
         if time.monotonic() < self.cancel:
             return False
-        return has_state or time.monotonic() >= self.over
+        return has_state or time.monotonic() >= self.lost
 
     def postpone(self, seconds: float) -> None:
         """Postpone all moments: the run has waited."""
         self.last_visit += seconds
         self.cancel += seconds
         self.over += seconds
+        self.lost += seconds
         self.max_runtime += seconds
         self.return_watch.postpone(seconds)
 

@@ -132,6 +132,11 @@ def _read_quotas(db: Database) -> Mapping[str | None, Row]:
     return {row["role"]: row for row in db.peek(sql("queue.quotas"))}
 
 
+def has_quota(db: Database) -> bool:
+    """Return True if a quota limits the trainers of the current role, or of all roles together."""
+    return any(row["trainers"] is not None for row in _read_quotas(db).values())
+
+
 def _make_quota(row: Row | None) -> Quota:
     if row is None:
         return Quota()

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.params.config import Config
-from cerebro_plpy.database.sessions.async_dispatcher import drive
+from cerebro_plpy.database.sessions.async_dispatcher import Steps, drive
+from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import ConfigFailure
 from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.visit_protocol import Worker
@@ -87,13 +88,12 @@ class Probe(NamedTuple):
     worker: Worker
     log: RunLog  # stores the timings
 
-    def time(self, request: FitRequest, config: Config, rows: int) -> Mapping[str, Any] | None:
-        """Return a trainer's timing of a configuration, or None if it cannot train it.
+    def list_steps(self, request: FitRequest, config: Config, rows: int) -> Steps[JsonObject]:
+        """Return the steps by which the worker times a configuration.
 
         Args:
             rows: number of rows that the configuration is to train.
         """
-        trainer = self.worker.memory
         segment = request.source.segments[0]
         visit = Visit(1, config.mst_key, segment, "train")
         attempt = visit_jobs.Attempt(1, 1, rows, {}, 1)
@@ -102,14 +102,27 @@ class Probe(NamedTuple):
         training = visit_jobs.make_train_visit(request, config, run_id, visit, attempt, state)
         job = replace(training.job, kind="time")
         dataset = Dataset(request.source, segment)
+        return self.visits.probe(self.worker, dataset, state, job)
+
+    def time(self, request: FitRequest, config: Config, rows: int) -> Mapping[str, Any] | None:
+        """Return a trainer's timing of a configuration, or None if it cannot train it.
+
+        Args:
+            rows: number of rows that the configuration is to train.
+        """
         try:
-            result = drive(self.worker.session, self.visits.probe(self.worker, dataset, state, job))
+            result = drive(self.worker.session, self.list_steps(request, config, rows))
         except ConfigFailure:
             return None  # the run reports the reason if no framework can train it
+        self.log_timings(request, config, result)
+        return result
+
+    def log_timings(self, request: FitRequest, config: Config, result: JsonObject) -> None:
+        """Log the timings of a configuration for the run and for later ones."""
+        trainer = self.worker.memory
         program = hash_program(visit_jobs.describe_program(request, config))
         key = TimingKey(trainer.machine, program, config.fit.batch_size, trainer.threads)
         self.log.write(self.log.log_timings(key, result["timings"]))
-        return result
 
 
 def _estimate_seconds(probe: Probe, request: FitRequest, config: Config, rows: int) -> float:

@@ -1,0 +1,211 @@
+"""The effort of a call of `cerebro.train`: rows, configurations and epochs within its budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import fmean
+
+from cerebro_plpy.configs.templates import registry
+from cerebro_plpy.configs.templates.budget import (
+    CONFIG_SURPLUS,
+    DEFAULT_PACE,
+    MIN_EPOCHS,
+    Effort,
+    Pace,
+    Workload,
+    choose_max_epochs,
+    choose_sample_share,
+    estimate_effort,
+    estimate_weights,
+    round_epochs,
+)
+from cerebro_plpy.database.platform_protocol import Platform, Reader
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.operations.train.train_request import (
+    TrainRequest,
+    check_mutable_fields,
+    check_stopping_metric,
+    choose_templates,
+)
+from cerebro_plpy.operations.train_arguments import FINAL_METRICS, may_return, resolve_metric
+from cerebro_plpy.operations.train_budget import compute_deadline, plan_training_seconds
+from cerebro_plpy.preprocessing.learning.metric_check import check_metric
+from cerebro_plpy.preprocessing.learning.raw_table import RawTable
+from cerebro_plpy.preprocessing.learning.recorded_table import take_share
+from cerebro_plpy.preprocessing.rows.groups import LEAST_ROWS, make_group_request, read_groups
+from cerebro_plpy.records import replace
+from cerebro_plpy.trainer_client.process import host_resources
+
+MAX_TEMPLATE_SHARE = 0.5
+"""The largest share of the time that few epochs of a template may take."""
+DEFAULT_PICKS = 5
+"""Picks of an ensemble if the call does not set them."""
+MAX_ENSEMBLE_ROWS = 100_000
+"""With more training rows there is only one pick by default: models differ less, and there are
+more rows to predict."""
+
+
+def make_workload(
+    request: TrainRequest, platform: Platform, table: RawTable, segments: int
+) -> Workload:
+    """Return the work of an epoch over a table."""
+    usual_workers = platform.default_workers(segments)
+    useful_workers = min(usual_workers, request.arguments.configs or usual_workers)
+    inputs = table.recipe.table
+    load = Workload(
+        training_rows=table.rows,
+        validation_rows=table.validation_rows,
+        weights=estimate_weights(inputs, table.target.head),
+        segments=segments,
+        workers=min(request.arguments.workers or useful_workers, segments),
+        share=request.core_share,
+        max_epochs=choose_max_epochs(inputs),
+        row_seconds=find_mean_rate(request),
+    )
+    if table.groups is None:
+        return load
+    return replace(
+        load,
+        groups=len(table.groups.rows_by_group),
+        grouped_share=1 - table.groups.ungrouped_rows[0] / table.rows,
+    )
+
+
+def sample_to_budget(
+    request: TrainRequest, db: Database, reader: Reader, table: RawTable, elapsed: float = 0.0
+) -> RawTable:
+    """Return a table with its groups, reduced to a sample that one epoch can train in the time.
+
+    Args:
+        elapsed: time of the budget that has been spent.
+
+    Raises:
+        InvalidParameter: the templates or the search of the call do not fit the table.
+    """
+    choose_templates(request, table)
+    request.template_choice.report_omitted(db, table)
+    check_stopping_metric(request, table)
+    check_mutable_fields(request, table)
+    metric = resolve_metric(request.module, table.target.task, request.arguments.metric)
+    check_metric(reader, request.module, table, metric)
+    load = make_workload(request, db.platform, table, count_segments(db, table))
+    share = choose_sample_share(load, compute_visit_seconds(request, table, elapsed))
+    if share != 1:
+        table = take_share(reader, table, share)
+    return _add_groups(request, reader, table)
+
+
+def _add_groups(request: TrainRequest, reader: Reader, table: RawTable) -> RawTable:
+    group_by = request.arguments.group_by
+    if group_by is None:
+        return table
+    min_rows = request.arguments.min_group_rows or LEAST_ROWS
+    classes = table.target.values  # none of a regression
+    group_request = make_group_request(
+        table.columns, group_by, min_rows, classes, table.recipe.group
+    )
+    return replace(table, groups=read_groups(reader, request.module, table.parts, group_request))
+
+
+def plan_effort(
+    request: TrainRequest, table: RawTable, load: Workload, elapsed: float = 0.0
+) -> Effort:
+    """Return how many configurations and epochs fit in the budget; see `plan_training_seconds`."""
+    pace = DEFAULT_PACE
+    rule = request.parsed.rule
+    if rule is not None:
+        pace = Pace(rule.trained_share, CONFIG_SURPLUS)
+        if rule.is_concurrent:
+            pace = Pace(rule.trained_share, 1)
+    visit_seconds = compute_visit_seconds(request, table, elapsed)
+    arguments = request.arguments
+    effort = estimate_effort(load, visit_seconds, arguments.epochs, arguments.configs, pace)
+    if request.rates:
+        effort = replace(effort, epochs=round_epochs(effort.epochs))
+    if may_return(arguments):
+        # Those that are not reached cost nothing, and without one a template has no rate.
+        count = max(effort.configs, len(choose_templates(request, table)))
+        effort = replace(effort, configs=count)
+    return effort
+
+
+def find_first_keys(templates: Mapping[int, str]) -> dict[str, int]:
+    """Return the first configuration of each template that is not a baseline.
+
+    Args:
+        templates: names of templates by mst_key.
+
+    >>> find_first_keys({1: "linear", 2: "realmlp", 3: "realmlp", 4: "tabm"})
+    {'realmlp': 2, 'tabm': 4}
+    """
+    baselines = {template.name for template in registry.BASELINES}
+    first_keys: dict[str, int] = {}
+    for mst_key, template in sorted(templates.items()):
+        if template not in baselines:
+            first_keys.setdefault(template, mst_key)
+    return first_keys
+
+
+def find_mean_rate(request: TrainRequest) -> float | None:
+    """Return the mean seconds per row of templates, as measured; None before that."""
+    rates = [rate for rate in request.rates.values() if rate]
+    return fmean(rates) if rates else None
+
+
+def select_rates(
+    request: TrainRequest, table: RawTable, load: Workload, rates: Mapping[str, float], time: float
+) -> dict[str, float]:
+    """Return the rates of the templates that are worth a part of the time; 0.0 of baselines.
+
+    A template is left out if few epochs of it would take more than half of the time, unless it is
+    the fastest, or the call names it.
+
+    Args:
+        rates: seconds per row of templates, as measured; infinite if one cannot be trained.
+        time: seconds that remain.
+    """
+    selected = {}
+    lowest = min(rates.values())
+    for template in choose_templates(request, table):
+        rate = rates.get(template.name, 0.0)
+        epoch_seconds = replace(load, row_seconds=rate).epoch_seconds
+        is_slow = epoch_seconds * MIN_EPOCHS > MAX_TEMPLATE_SHARE * time
+        is_wanted = rate <= lowest or bool(request.arguments.models)
+        if rate < math.inf and (is_wanted or not is_slow):
+            selected[template.name] = rate
+    return selected
+
+
+def count_segments(db: Database, table: RawTable) -> int:
+    """Return the number of segments that the training rows will be distributed over."""
+    distribution = db.platform.choose_distribution(db, "train", None, None)
+    return len(distribution.take_first(table.rows).keys)
+
+
+def compute_visit_seconds(request: TrainRequest, table: RawTable, elapsed: float) -> float:
+    """Return the time in which visits may begin, within the budget and the CPU limit.
+
+    Args:
+        elapsed: time of the budget that has been spent.
+    """
+    budget = request.parsed.budget
+    elements = (table.rows + table.validation_rows) * table.recipe.table.elements
+    seconds = plan_training_seconds(budget, elements, elapsed)
+    if request.rates:
+        seconds = budget - elapsed
+    picks = choose_picks(request, table)
+    has_final_metric = request.arguments.metric in FINAL_METRICS
+    rows = table.validation_rows
+    deadline = compute_deadline(budget, budget - seconds, picks, rows, has_final_metric)
+    limits = request.parsed.cost_limits
+    if limits is None:
+        return deadline.last_visit
+    return min(deadline.last_visit, limits.max_cpu_seconds / host_resources.count_cores())
+
+
+def choose_picks(request: TrainRequest, table: RawTable) -> int:
+    """Return the number of picks of the ensemble; 1 for a single configuration."""
+    if request.arguments.ensemble:
+        return request.arguments.ensemble
+    return DEFAULT_PICKS if table.rows <= MAX_ENSEMBLE_ROWS else 1
