@@ -55,6 +55,8 @@ class TrainerSpec:
             "TF_CPP_MIN_LOG_LEVEL": "2",
             # A process with threads cannot be forked; executed trainers must compute the same bits.
             "OPENBLAS_NUM_THREADS": "1",
+            # Threads of LightGBM and PyTorch that wait would take cores that others need.
+            "OMP_WAIT_POLICY": "PASSIVE",
             "CUDA_VISIBLE_DEVICES": self.gpu,
         }
 
