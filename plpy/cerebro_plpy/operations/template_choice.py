@@ -37,7 +37,7 @@ class TemplateChoice(NamedTuple):
         if self.named is not None:
             return self._check_named(self.named, table)
         templates = registry.choose_templates(table.recipe.table)
-        if self.tree_support.find_refusal(table) is not None:
+        if self.tree_support.find_obstacle(table) is not None:
             templates = tuple(template for template in templates if not has_trees([template]))
         if self.is_short:
             templates = templates[::-1]
@@ -46,7 +46,7 @@ class TemplateChoice(NamedTuple):
     def _check_named(self, templates: Sequence[Template], table: RawTable) -> tuple[Template, ...]:
         inputs = table.recipe.table
         head = table.target.head
-        refusal = self.tree_support.find_refusal(table)
+        obstacle = self.tree_support.find_obstacle(table)
         for template in templates:
             if not template.suits(inputs):
                 raise InvalidParameter(
@@ -54,9 +54,8 @@ class TemplateChoice(NamedTuple):
                     " there is none.",
                     hint=suggest_input_of_kind(template.kind, table.columns, table.recipe),
                 )
-            if refusal is not None and has_trees([template]):
-                message = f"{self.module} error: {refusal.message}."
-                raise type(refusal)(message, hint=refusal.hint)
+            if obstacle is not None and has_trees([template]):
+                raise obstacle.to_error(self.module)
             # A network that does not fit raises an error here.
             params = template.params(head, table.rows, {})
             template.build_architecture(inputs, head, params, epochs=1)
@@ -64,7 +63,8 @@ class TemplateChoice(NamedTuple):
 
     def report_omitted(self, db: Database, table: RawTable) -> None:
         """Report why trees are not tried on a table on which they usually are."""
-        refusal = self.tree_support.find_refusal(table)
+        obstacle = self.tree_support.find_obstacle(table)
         usual = registry.choose_templates(table.recipe.table)
-        if refusal is not None and self.named is None and has_trees(usual):
-            db.notice(f"template boosting is left out: {refusal.message}. {refusal.hint}")
+        if obstacle is not None and self.named is None and has_trees(usual):
+            text = f"template boosting is left out: {obstacle.reason}. {obstacle.remedy}"
+            db.notice(text.rstrip())

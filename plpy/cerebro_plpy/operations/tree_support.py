@@ -6,13 +6,18 @@ Trees grow over all rows at once, so a trainer must be able to read and to hold 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 from cerebro_plpy.configs.search_space.search_rules import PBT, SearchRule
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.templates.trees.boosting import TreesTemplate
 from cerebro_plpy.database.sessions.spi import Database
-from cerebro_plpy.errors import FeatureNotSupported, ObjectNotReady, OutOfMemory
+from cerebro_plpy.errors import (
+    CerebroError,
+    FeatureNotSupported,
+    ObjectNotReady,
+    OutOfMemory,
+)
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.recipe.recipe import FLOAT_BYTES
 from cerebro_plpy.trainer_client import settings
@@ -22,28 +27,40 @@ from cerebro_plpy.trainer_client.settings import TrainerOptions
 LIBRARY = "lightgbm"
 REQUIREMENT = "lightgbm>=4.5"
 WITHOUT_TREES = "Leave boosting out of models."
-Refusal = Union[FeatureNotSupported, ObjectNotReady, OutOfMemory]
-"""An error that a call ends with if it names trees, or else a reason to leave them out."""
+
+
+class Obstacle(NamedTuple):
+    """A reason why trees cannot be trained: others leave them out, a call that names them fails."""
+
+    error: type[CerebroError]
+    reason: str
+    remedy: str = ""
+
+    def to_error(self, module: str) -> CerebroError:
+        """Return the error of a call that names trees."""
+        hint = f"{self.remedy} {WITHOUT_TREES}".strip()
+        return self.error(f"{module} error: {self.reason}.", hint=hint)
 
 
 class TreeSupport(NamedTuple):
     """The answer whether trees can be trained by the trainers of a call."""
 
-    refusal: Refusal | None = None  # why not, whatever the table is
+    obstacle: Obstacle | None = None  # why not, whatever the table is
     cache_bytes: int = 0  # memory of a trainer for rows
 
-    def find_refusal(self, table: RawTable) -> Refusal | None:
+    def find_obstacle(self, table: RawTable) -> Obstacle | None:
         """Return why trees cannot learn from a table; None if they can."""
-        if self.refusal is not None:
-            return self.refusal
+        if self.obstacle is not None:
+            return self.obstacle
         row_bytes = (table.recipe.table.elements + table.target.head.units) * FLOAT_BYTES
         size = (table.rows + table.validation_rows) * row_bytes
         if size <= self.cache_bytes:
             return None
-        return OutOfMemory(
+        return Obstacle(
+            OutOfMemory,
             "boosted trees learn from all rows at once, which take "
             f"{size / 1e6:.0f} MB; a trainer has {self.cache_bytes / 1e6:.0f} MB for rows",
-            hint="An administrator raises cache_mb in cerebro.setting. Or use fewer workers.",
+            "An administrator raises cache_mb in cerebro.setting; or use fewer workers.",
         )
 
 
@@ -69,33 +86,35 @@ def read_tree_support(
     if not has_trees(templates):
         return NO_TREES
     call_settings = settings.read(db)
-    refusal = _find_refusal(db, call_settings, rule)
-    if refusal is not None:
-        return TreeSupport(refusal)
+    obstacle = _find_obstacle(db, call_settings, rule)
+    if obstacle is not None:
+        return TreeSupport(obstacle)
     segments = len(db.platform.choose_distribution(db, "train", None, None).keys)
     trainers = min(workers or db.platform.default_workers(segments), segments)
     return TreeSupport(None, settings.cache_bytes(call_settings, trainers))
 
 
-def _find_refusal(
+def _find_obstacle(
     db: Database, call_settings: settings.Settings, rule: SearchRule | None
-) -> Refusal | None:
+) -> Obstacle | None:
     if not db.platform.trainer_threads(1):
-        return FeatureNotSupported(
+        return Obstacle(
+            FeatureNotSupported,
             "boosted trees learn from all rows at once, but on "
             f"{db.platform.name} each trainer has the rows of one segment",
-            hint=WITHOUT_TREES,
         )
     if rule is not None and rule.name == PBT:
-        return FeatureNotSupported(
+        return Obstacle(
+            FeatureNotSupported,
             f"search is {PBT!r}, which changes fields of a model in training; boosted trees keep "
             "theirs",
-            hint=f"{WITHOUT_TREES} Or take another search, such as 'asha'.",
+            "Take another search, such as 'asha'.",
         )
     spec = settings.trainer_spec(call_settings, TrainerOptions())
     if not has_module(spec, LIBRARY):
-        return ObjectNotReady(
+        return Obstacle(
+            ObjectNotReady,
             f"boosted trees need LightGBM, which {spec.python} does not have",
-            hint=f"An administrator installs it: {spec.python} -m pip install '{REQUIREMENT}'",
+            f"An administrator installs it: {spec.python} -m pip install '{REQUIREMENT}'.",
         )
     return None

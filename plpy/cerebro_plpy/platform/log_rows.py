@@ -40,6 +40,7 @@ def later_visits(batch: BatchResult) -> list[JsonObject]:
             "epoch": visit.epoch,
             "segment_id": visit.dataset.segment_id,
             "visit_no": visit.visit_no,
+            "attempt": visit.attempt,
             "started_at": end_time(previous),
         }
         if visit is not last:

@@ -23,7 +23,7 @@ from cerebro_plpy.errors import (
     OutOfMemory,
 )
 from cerebro_plpy.operations.template_choice import TemplateChoice
-from cerebro_plpy.operations.tree_support import NO_TREES, TreeSupport, read_tree_support
+from cerebro_plpy.operations.tree_support import NO_TREES, Obstacle, TreeSupport, read_tree_support
 from cerebro_plpy.platform.greenplum.adapter import Greenplum
 from cerebro_plpy.platform.postgres.adapter import Postgres
 from cerebro_plpy.trainer_client import settings
@@ -32,7 +32,7 @@ from cerebro_plpy.trainer_client.settings import Settings
 NUMBERS = Table(4)
 TEXTS = Table(wide=(Wide(TEXT, (5,), 9),))
 ROOM = TreeSupport(None, 1 << 40)
-REFUSED = TreeSupport(ObjectNotReady("there is no LightGBM", hint="Install it."))
+REFUSED = TreeSupport(Obstacle(ObjectNotReady, "there is no LightGBM", "Install it."))
 
 
 def make_table(inputs: Table, rows: int = 100) -> Any:
@@ -83,7 +83,7 @@ def test_named_trees_are_refused_before_anything_is_trained() -> None:
         named.choose(make_table(TEXTS))
     with pytest.raises(ObjectNotReady, match=r"^train error: there is no LightGBM\.$") as refused:
         named._replace(tree_support=REFUSED).choose(make_table(NUMBERS))
-    assert refused.value.hint == "Install it."
+    assert refused.value.hint == "Install it. Leave boosting out of models."
     db = Database()
     named._replace(tree_support=REFUSED).report_omitted(db, make_table(NUMBERS))  # type: ignore[arg-type]
     assert not db.notices
@@ -93,9 +93,10 @@ def test_named_trees_are_refused_before_anything_is_trained() -> None:
 def test_trees_need_memory_for_all_rows(rows: int, cache_bytes: int) -> None:
     table = make_table(NUMBERS, rows)
     size = (rows + rows // 4) * (4 + 2) * 4
-    refusal = TreeSupport(None, cache_bytes).find_refusal(table)
-    assert isinstance(refusal, OutOfMemory) is (size > cache_bytes)
-    assert TreeSupport(REFUSED.refusal, cache_bytes).find_refusal(table) is REFUSED.refusal
+    obstacle = TreeSupport(None, cache_bytes).find_obstacle(table)
+    assert (obstacle is not None) is (size > cache_bytes)
+    assert obstacle is None or obstacle.error is OutOfMemory
+    assert TreeSupport(REFUSED.obstacle, cache_bytes).find_obstacle(table) is REFUSED.obstacle
 
 
 @pytest.mark.parametrize(
@@ -120,8 +121,6 @@ def test_trees_are_for_trainers_that_have_lightgbm_and_all_rows(
     rule = read_search_rule("train", search, None, 9, templates=True) if search else None
     db: Any = Database(platform)
     support = read_tree_support(db, (LINEAR, BOOSTING), rule, None)
-    assert type(support.refusal) is (error or type(None))
+    assert (support.obstacle and support.obstacle.error) is error
     assert support.cache_bytes == (0 if error else 7 << 20)
-    if error:
-        assert str(support.refusal) and support.refusal and support.refusal.hint
     assert read_tree_support(db, (LINEAR,), rule, None) is NO_TREES

@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 from cerebro_plpy.platform.visit_protocol import BatchResult, EvaluateVisit, TrainVisit
 from cerebro_plpy.run.log.form_timings import Timings
 from cerebro_plpy.run.state.runtime_stats import CANDIDATE_BYTES, RuntimeStats
-from cerebro_plpy.scheduling.schedule.visit_batches import BATCH_HOPS, MAX_BATCH_SECONDS, BatchLimit
+from cerebro_plpy.scheduling.schedule.visit_batches import (
+    BATCH_HOPS,
+    MAX_BATCH_SECONDS,
+    BatchLimit,
+    choose_limit,
+)
 
 STATE_BYTES = 1 << 20
 RESULT: Mapping[str, Any] = {
@@ -26,9 +31,13 @@ RESULT: Mapping[str, Any] = {
 SECONDS = st.floats(0.0, 100.0)
 
 
-def trained_by(compilation: str) -> Any:
-    """A config for which this is compiled."""
-    return SimpleNamespace(config=SimpleNamespace(mst_key=1), compilation=compilation)
+def trained_by(compilation: str, *, whole: bool = False) -> Any:
+    """A config for which this is compiled; it may learn at the end of epochs only."""
+    return SimpleNamespace(
+        config=SimpleNamespace(mst_key=1),
+        compilation=compilation,
+        learns_from_whole_epochs=whole,
+    )
 
 
 def measured(
@@ -126,3 +135,27 @@ def test_states_that_may_be_the_best_are_held_as_far_as_there_is_room() -> None:
     found = measured([(1.0, [0.1])])
     assert found.max_candidates(trained_by("one")) == CANDIDATE_BYTES // STATE_BYTES
     assert found.max_candidates(trained_by("another")) == 0, "how large they are is not known yet"
+
+
+@given(
+    st.lists(st.tuples(SECONDS, st.integers(1, 4)), min_size=1, max_size=4), st.floats(0.01, 10.0)
+)
+def test_an_epoch_of_trees_counts_as_a_whole(
+    epochs: list[tuple[float, int]], hop_seconds: float
+) -> None:
+    """Its visits that only collect rows take no time, and say nothing of the others."""
+    stats, trees = RuntimeStats(Timings(), 0), trained_by("trees", whole=True)
+    worker: Any = SimpleNamespace(number=0)
+    visits: list[Any] = []
+    results: list[dict[str, Any]] = []
+    for epoch, (seconds, segments) in enumerate(epochs, 1):
+        for segment in range(segments):
+            visit = object.__new__(TrainVisit)
+            vars(visit)["epoch"] = epoch
+            visits.append(visit)
+            is_last = segment == segments - 1
+            results.append({**RESULT, "seconds": seconds if is_last else 0.0})
+    stats.add(worker, trees, BatchResult(visits, results))
+    stats.add_hop(hop_seconds)
+    shortest = min(seconds / segments for seconds, segments in epochs)
+    assert stats.batch_limit(trees) == choose_limit(shortest, None, hop_seconds, 0)

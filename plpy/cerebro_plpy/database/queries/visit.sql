@@ -137,14 +137,14 @@ WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::int
 INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status, worker_pid, kind, started_at,
                            ended_at, rows, form, threads, loss, training_seconds, stored_at,
                            trainer_seconds, backend_seconds, gpu_seconds, read_bytes, peak_memory_bytes)
-SELECT %s::bigint, n.epoch, %s::integer, n.segment_id, n.visit_no, 1,
+SELECT %s::bigint, n.epoch, %s::integer, n.segment_id, n.visit_no, n.attempt,
        CASE WHEN n.ended_at IS NULL THEN 'running' ELSE 'completed' END, %s::integer, 'train',
        pg_catalog.to_timestamp(n.started_at), pg_catalog.to_timestamp(n.ended_at), n.rows, n.form, n.threads, n.loss, n.training_seconds,
        CASE WHEN n.ended_at IS NOT NULL THEN pg_catalog.clock_timestamp() END,
        n.trainer_seconds, n.backend_seconds, n.gpu_seconds, n.read_bytes, n.peak_memory_bytes
 FROM pg_catalog.json_to_recordset(%s::json)
-     AS n (epoch integer, segment_id integer, visit_no integer, started_at double precision, ended_at double precision,
-           rows bigint, form text, threads integer, loss double precision, training_seconds double precision,
+     AS n (epoch integer, segment_id integer, visit_no integer, attempt integer, started_at double precision,
+           ended_at double precision, rows bigint, form text, threads integer, loss double precision, training_seconds double precision,
            trainer_seconds double precision, backend_seconds double precision, gpu_seconds double precision,
            read_bytes bigint, peak_memory_bytes bigint)
 

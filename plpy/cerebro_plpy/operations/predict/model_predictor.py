@@ -10,8 +10,9 @@ from functools import lru_cache, partial
 from typing import Optional
 
 from cerebro_plpy.configs.architecture.architecture import read_architecture
-from cerebro_plpy.configs.architecture.boosted_trees import check_any_architecture
+from cerebro_plpy.configs.architecture.boosted_trees import check_any_architecture, is_of_trees
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.templates.layers.model_io import Classes
 from cerebro_plpy.database.sessions.local_session import LocalSession
 from cerebro_plpy.database.sessions.spi import Database, Globals
 from cerebro_plpy.database.sql.strict_json import JsonObject
@@ -227,11 +228,15 @@ def describe_program(
     """Describe the program of a network for a trainer.
 
     Args:
+        compile_params: those of a run; or others, as predictions do not depend on them.
         classes: classes of the target; empty if the network predicts a number.
     """
+    compiled = parse_compile_params(compile_params).to_json()
+    if classes and is_of_trees(architecture):
+        compiled["loss"] = Classes.loss  # it decides how trees turn scores into outputs
     return {
         "architecture": architecture,
-        "compile": parse_compile_params(compile_params).to_json(),
+        "compile": compiled,
         "targets": [request_schema.describe_target(len(classes))],
         "dtype_policy": None,
     }

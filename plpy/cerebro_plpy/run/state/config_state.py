@@ -285,11 +285,12 @@ class ConfigState:
             batch: visits of one job whose session is lost.
             first: the key of the first visit.
         """
-        attempt = self.attempts[first]  # that of all visits of a job
-        return [
-            LostVisit(visit, key if isinstance(key, int) else 0, attempt)
-            for visit, key in zip(batch, _attempt_keys(batch, first))
-        ]
+        lost = []
+        for visit, key in zip(batch, _attempt_keys(batch, first)):
+            # All training visits of a job are the same attempt.
+            attempt = self.attempts[first] if visit is batch[0] or isinstance(key, int) else 1
+            lost.append(LostVisit(visit, key if isinstance(key, int) else 0, attempt))
+        return lost
 
     def mean_loss(self, epoch: int) -> float:
         """Return the mean training loss per row in an epoch."""
@@ -321,7 +322,7 @@ class ConfigState:
         """
         for visit, key in zip(batch, _attempt_keys(batch, first)):
             if visit is not batch[0]:
-                self.attempts[key] = self.attempts[first]
+                self.attempts[key] = self.attempts[first] if isinstance(key, int) else 1
             if visit is not batch[0] or not charged:
                 earlier = self.earlier_attempts.get(key, 0)
                 self.earlier_attempts = {**self.earlier_attempts, key: earlier + 1}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from cerebro_plpy.nouns import count_nouns
@@ -90,9 +91,10 @@ class RuntimeStats:
         for _, measured in result.evaluations:
             shortest = self._evaluation_seconds.get(code, math.inf)
             self._evaluation_seconds[code] = min(measured["seconds"], shortest)
-        for _, measured in result.training:
+        for seconds in _list_visit_seconds(config, result):
             shortest = self._visit_seconds.get(code, math.inf)
-            self._visit_seconds[code] = min(measured["seconds"], shortest)
+            self._visit_seconds[code] = min(seconds, shortest)
+        for _, measured in result.training:
             self._state_bytes[code] = measured["state_bytes"]
             if measured["timings"]:
                 self._timings.add(config.timing_key(worker), measured["timings"])
@@ -109,6 +111,19 @@ class RuntimeStats:
                 self._notes.add(subject)
                 notes.append(text)
         return notes
+
+
+def _list_visit_seconds(config: ConfigState, result: BatchResult) -> list[float]:
+    """Return the times of training visits; of a config that learns at the end of an epoch, means.
+
+    Its other visits only collect rows.
+    """
+    if not config.learns_from_whole_epochs:
+        return [measured["seconds"] for _, measured in result.training]
+    by_epoch: dict[int, list[float]] = {}
+    for visit, measured in result.training:
+        by_epoch.setdefault(visit.epoch, []).append(measured["seconds"])
+    return [fmean(seconds) for seconds in by_epoch.values()]
 
 
 def _notes_of(config: ConfigState, result: BatchResult) -> Iterator[tuple[object, str]]:
