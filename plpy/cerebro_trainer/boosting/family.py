@@ -20,7 +20,7 @@ from cerebro_trainer.boosting.growing import compute_base, join_arrays
 from cerebro_trainer.boosting.loaded_model import LoadedModel
 from cerebro_trainer.boosting.model.errors import TreesError
 from cerebro_trainer.boosting.model.forest import Forest, list_variables
-from cerebro_trainer.boosting.program import read_spec
+from cerebro_trainer.boosting.program import check_loss, read_spec
 from cerebro_trainer.boosting.results import Results, compute_losses
 from cerebro_trainer.boosting.row_memory import RowMemory
 from cerebro_trainer.boosting.scoring import score_rows
@@ -60,6 +60,7 @@ class BoostedTrees(Learner):
     def __init__(self, program: ProgramSpec, threads: int, memory: RowMemory | None = None) -> None:
         self.spec = read_spec(program)
         compiled = program.compile
+        self._loss = compiled.get("loss")
         names = [*(compiled.get("metrics") or ()), *(compiled.get("weighted_metrics") or ())]
         self._results = Results(names, self.spec.units > 1)
         self._threads = threads
@@ -151,6 +152,7 @@ class BoostedTrees(Learner):
         Returns:
             The mean loss of a training row after the growth; None without rows.
         """
+        check_loss(self._loss, self.spec.units)
         collected = [self._get_collected(key) for key in keys]
         self._collected.clear()
         parts = [(part, buffer) for part in collected for buffer in part.buffers if buffer.rows]
@@ -226,6 +228,7 @@ class BoostedTrees(Learner):
         return get_single_target(buffer)
 
     def evaluate(self, buffer: Buffer) -> Sums:
+        check_loss(self._loss, self.spec.units)
         if not buffer.rows:
             return self.zero_sums()
         outputs = compute_outputs(self.spec, self._score(self.forest, buffer))

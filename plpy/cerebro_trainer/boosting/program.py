@@ -1,4 +1,4 @@
-"""The specification of a program of boosted trees: its config, its loss and its target."""
+"""The specification of a program of boosted trees: its config, its target and its loss."""
 
 from __future__ import annotations
 
@@ -35,19 +35,30 @@ def read_spec(program: ProgramSpec) -> TreesSpec:
 
 
 def _check_targets(program: ProgramSpec, units: int) -> None:
-    """Check that the loss and the dependent column fit the units."""
-    loss = program.compile.get("loss")
-    if not isinstance(loss, str) or loss not in LOSSES:
-        raise ConfigError(
-            f"boosted trees have no loss {loss!r:.80}", hint=f"Expected one of {', '.join(LOSSES)}."
-        )
+    """Check that the dependent column fits the units."""
     classes = [target.classes for target in program.targets]
-    expected_units = classes[0] or 1 if classes else 0
+    expected_units = 0
+    if classes:
+        expected_units = classes[0] or 1
     if len(classes) != 1 or expected_units != units or classes[0] == 1:
         raise ConfigError(
             f"the trees have {count_nouns(units, 'unit')}, but the dependent columns have these "
             f"numbers of classes: {classes}",
             sqlstate="42804",
+        )
+
+
+def check_loss(loss: object, units: int) -> None:
+    """Check that a loss is the one that trees with so many units are grown for.
+
+    A program that only predicts may name any loss.
+
+    Raises:
+        ConfigError: it is another one.
+    """
+    if not isinstance(loss, str) or loss not in LOSSES:
+        raise ConfigError(
+            f"boosted trees have no loss {loss!r:.80}", hint=f"Expected one of {', '.join(LOSSES)}."
         )
     if LOSSES[loss] != (units > 1):
         raise ConfigError(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tree_tables import CONFIG, INPUTS, make_architecture, make_buffer, make_program
 
 from cerebro_trainer.boosting.columns import ColumnReader
+from cerebro_trainer.boosting.family import BoostedTrees
 from cerebro_trainer.boosting.model.errors import TreesError
 from cerebro_trainer.boosting.model.spec import PackedInputs, TreesSpec
 from cerebro_trainer.boosting.program import read_spec
@@ -109,20 +110,34 @@ def test_sizes_are_bounded() -> None:
         read(make_architecture(low=1, high=0))
 
 
+@pytest.mark.parametrize(("units", "classes"), [(2, 3), (1, 1), (1, 2), (3, 0)])
+def test_targets_fit_the_units(units: int, classes: int) -> None:
+    program = ProgramSpec(make_architecture(units=units), {}, (Target(classes),))
+    with pytest.raises(ConfigError, match=rf"{units} units?, but .* classes: \[{classes}\]"):
+        read_spec(program)
+
+
 @pytest.mark.parametrize(
-    ("units", "classes", "loss", "message"),
+    ("units", "loss", "message"),
     [
-        (1, 0, "categorical_crossentropy", "does not fit 1 unit"),
-        (2, 2, "mean_squared_error", "does not fit 2 units"),
-        (2, 3, "categorical_crossentropy", r"2 units, but .* classes: \[3\]"),
-        (1, 1, "mean_squared_error", r"classes: \[1\]"),
-        (1, 0, "poisson", "no loss 'poisson'"),
+        (1, "categorical_crossentropy", "does not fit 1 unit"),
+        (2, "mean_squared_error", "does not fit 2 units"),
+        (1, "poisson", "no loss 'poisson'"),
+        (1, None, "no loss None"),
+        (1, ["mse"], "no loss"),
     ],
 )
-def test_loss_and_target_fit_the_units(units: int, classes: int, loss: str, message: str) -> None:
-    program = ProgramSpec(make_architecture(units=units), {"loss": loss}, (Target(classes),))
-    with pytest.raises(ConfigError, match=message):
-        read_spec(program)
+def test_the_loss_matters_where_it_is_computed(units: int, loss: Any, message: str) -> None:
+    """A program that only predicts has any loss."""
+    buffer = make_buffer(20, units)
+    program = ProgramSpec(make_architecture(units=units), {"loss": loss},
+                          (Target(units if units > 1 else 0),))  # fmt: skip
+    learner = BoostedTrees(program, 1)
+    assert learner.predict(buffer.inputs)[0].shape == (20, units)
+    learner.collect("a", [buffer])
+    for compute in (lambda: learner.grow(["a"], 1, 1), lambda: learner.evaluate(buffer)):
+        with pytest.raises(ConfigError, match=message):
+            compute()
 
 
 def test_metrics_are_those_of_the_task() -> None:
