@@ -25,11 +25,6 @@ BLOCK_STEPS = 1 << 19
 
 def score_rows(forest: Forest, matrix: Float32Array) -> Floats:
     """Return the scores of rows, shape (rows, outputs)."""
-    if len(matrix) <= FEW_ROWS:
-        rows = max(1, BLOCK_STEPS // max(1, forest.size))
-        blocks = [matrix[begin : begin + rows] for begin in range(0, len(matrix), rows)]
-        empty = np.empty((0, forest.outputs))
-        return np.concatenate([empty, *(_score_few_rows(forest, block) for block in blocks)])
     scores = np.tile(forest.base, (len(matrix), 1))
     add_trees(forest, matrix, scores, 0)
     return scores
@@ -37,11 +32,16 @@ def score_rows(forest: Forest, matrix: Float32Array) -> Floats:
 
 def add_trees(forest: Forest, matrix: Float32Array, scores: Floats, first_round: int) -> None:
     """Add the values of the rounds from `first_round` to the scores of rows."""
-    outputs = forest.outputs
+    first_tree = first_round * forest.outputs
+    if len(matrix) <= FEW_ROWS:
+        steps = max(1, forest.size - first_tree)
+        for block in iterate_blocks(len(matrix), matrix.shape[1], max(1, BLOCK_STEPS // steps)):
+            scores[block] = _add_level_by_level(forest, matrix[block], scores[block], first_round)
+        return
     for block in iterate_blocks(len(matrix), matrix.shape[1], BLOCK_ROWS):
         columns = np.asfortranarray(matrix[block])
-        for position in range(first_round * outputs, forest.size):
-            _add_tree(forest, position, columns, scores[block, position % outputs])
+        for position in range(first_tree, forest.size):
+            _add_tree(forest, position, columns, scores[block, position % forest.outputs])
 
 
 def _add_tree(forest: Forest, position: int, columns: Float32Array, scores: Floats) -> None:
@@ -94,13 +94,18 @@ def look_up_codes(words: Array, numbers: Float32Array) -> Booleans:
     return result
 
 
-def _score_few_rows(forest: Forest, matrix: Float32Array) -> Floats:
-    """Return scores by a step of all trees and rows at once from level to level."""
+def _add_level_by_level(
+    forest: Forest, matrix: Float32Array, scores: Floats, first_round: int
+) -> Floats:
+    """Return the scores after the rounds from `first_round`.
+
+    All trees and rows take a step from level to level at once.
+    """
     rows = len(matrix)
-    size = forest.size
     outputs = forest.outputs
-    trees = np.tile(np.arange(size), rows)
-    positions = np.repeat(np.arange(rows), size)
+    new_trees = np.arange(first_round * outputs, forest.size)
+    trees = np.tile(new_trees, rows)
+    positions = np.repeat(np.arange(rows), len(new_trees))
     nodes = np.where(forest.leaves[trees] > 1, 0, -1)
     unfinished = np.flatnonzero(nodes >= 0)
     while len(unfinished):
@@ -116,8 +121,8 @@ def _score_few_rows(forest: Forest, matrix: Float32Array) -> Floats:
             goes_left[places] = look_up_codes(sets, numbers[places])
         nodes[unfinished] = np.where(goes_left, forest.left[tree, node], forest.right[tree, node])
         unfinished = unfinished[nodes[unfinished] >= 0]
-    values = forest.values[trees, ~nodes].reshape(rows, forest.rounds, outputs)
-    base = np.broadcast_to(forest.base, (rows, 1, outputs))
+    values = forest.values[trees, ~nodes].reshape(rows, -1, outputs)
     # Unlike a sum, a cumulative sum adds in order.
-    scores: Floats = np.concatenate([base, values], axis=1).cumsum(axis=1)[:, -1]
-    return scores
+    ordered = np.concatenate([scores[:, np.newaxis], values], axis=1)
+    result: Floats = ordered.cumsum(axis=1)[:, -1]
+    return result
