@@ -11,9 +11,11 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
+from dashboards import dashboard
 from hypothesis import example, given
 from hypothesis import strategies as st
 from roles import another_role, own_schema
@@ -194,6 +196,19 @@ def test_it_is_measured_explained_and_dropped_as_one(trained: Workbench) -> None
     trained.rows("SELECT cerebro.drop_model(%s)", model)
     assert trained.rows(states) == before
     assert not trained.rows("SELECT FROM cerebro.member_log WHERE model = %s", model)
+
+
+def test_the_page_of_a_model_lists_its_members(trained: Workbench) -> None:
+    model = join(trained, [("first", 0.125), ("third", 0.875)])
+    with dashboard(trained.url) as page:
+        several, single = (
+            page.ask(f"/model?owner=cerebro&model={quote(name)}") for name in (model, "first")
+        )
+    assert several.status == single.status == 200
+    assert "Members of version 1" in several.text
+    assert "0.125" in several.text and "0.875" in several.text
+    assert "Members of version" not in single.text
+    trained.rows("SELECT cerebro.drop_model(%s)", model)
 
 
 def test_the_client_reads_all_members_as_one_network(trained: Workbench) -> None:

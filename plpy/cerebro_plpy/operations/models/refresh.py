@@ -60,6 +60,7 @@ from cerebro_plpy.operations.train.model_lineage import (
     read_custom_settings,
     read_lineage,
     refuse_groups,
+    refuse_trees,
 )
 from cerebro_plpy.operations.train.pack_training_data import (
     PackingRequest,
@@ -168,6 +169,7 @@ def _find_version(db: Database, arguments: RefreshArguments) -> Lineage:
     model = arguments.model
     lineage = read_lineage(db, MODULE, model, find_own_model(db, MODULE, model)["deployed"])
     refuse_groups(MODULE, lineage)
+    refuse_trees(MODULE, lineage.version)
     if seconds is None:
         return lineage
     return replace(lineage, train_spec=replace(lineage.train_spec, budget=seconds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
 from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.train_spec import QueryRecord, TrainSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -71,6 +72,20 @@ def refuse_groups(module: str, lineage: Lineage) -> None:
             f"groups by {version.group_by}, which are trained together only.",
             hint="Call cerebro.train again with the same group_by, and the same seed for the same "
             "bits.",
+        )
+
+
+def refuse_trees(module: str, version: Version) -> None:
+    """Refuse a version with boosted trees, which have grown as many as they may.
+
+    Raises:
+        FeatureNotSupported: a member of the version consists of them.
+    """
+    if any(is_boosted_trees(member.architecture) for member in version.members):
+        raise FeatureNotSupported(
+            f"{module} error: version {version.version} of model {version.model!r} has boosted "
+            "trees, which are not trained further.",
+            hint="cerebro.train with this name trains a new version on the current rows.",
         )
 
 
