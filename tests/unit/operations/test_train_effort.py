@@ -13,6 +13,7 @@ from cerebro_plpy.configs.templates import registry
 from cerebro_plpy.configs.templates.budget import MIN_EPOCHS, Workload
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Table
 from cerebro_plpy.operations.template_choice import TemplateChoice
+from cerebro_plpy.operations.train.train_request import TrainRequest, choose_templates
 from cerebro_plpy.operations.train_budget import (
     LATE_SHARE,
     MAX_PREPARATION_SHARE,
@@ -22,6 +23,7 @@ from cerebro_plpy.operations.train_effort import (
     MAX_TEMPLATE_SHARE,
     find_mean_rate,
     plan_effort,
+    put_quick_first,
     select_rates,
 )
 
@@ -130,3 +132,20 @@ def test_slower_templates_get_no_more_epochs(budget: float, rate: float, factor:
         efforts.append(plan_effort(request, make_table(rows), load, 5.0))
     assert efforts[0].epochs >= efforts[1].epochs
     assert min(effort.configs for effort in efforts) >= 2, "each template has a configuration"
+
+
+def test_a_call_that_could_measure_nothing_begins_with_what_compiles_in_the_least_time() -> None:
+    table = make_table(20_000)
+    names = [template.name for template in make_request(60.0).template_choice.choose(table)]
+    fields = dict.fromkeys(("module", "source", "model", "table_options", "core_share"))
+    request = make_request(60.0)
+    values = {"parsed": request.parsed, "arguments": request.arguments, "seed": 1}
+    choice = request.template_choice
+    whole: Any = TrainRequest(
+        **{**fields, **values}, named_configs=(), template_choice=choice, rates={}
+    )
+    quick = put_quick_first(whole, names)
+    ordered = [template.name for template in choose_templates(quick, table)]
+    assert ordered[0] == "linear" and sorted(ordered) == sorted(names)
+    assert ordered.index("realmlp_simple") < ordered.index("realmlp")
+    assert find_mean_rate(quick) is None, "the number of weights decides"

@@ -80,6 +80,7 @@ from cerebro_plpy.operations.train_effort import (
     find_first_keys,
     make_workload,
     plan_effort,
+    put_quick_first,
     sample_to_budget,
     select_rates,
 )
@@ -265,6 +266,8 @@ def measure_templates(call: TrainCall, data: TrainingData, fit_request: FitReque
     if not rates:
         return call
     measured = {template: rates.get(key, math.inf) for template, key in first_keys.items()}
+    if min(measured.values()) == math.inf:
+        return call._replace(request=put_quick_first(request, train.template_names))
     load = make_workload(
         request, call.context.platform, data.table, len(fit_request.source.segments)
     )

@@ -44,12 +44,9 @@ def measure_rates(
     slot_request = make_slot_request(context, request)
     try:
         worker_set = start_workers(context, request, slot_request.max_slots)
-        rates = _time_configs(context, request, worker_set, mst_keys, until)
+        return _time_configs(context, request, worker_set, mst_keys, until)
     except (ObjectNotReady, *RETRYABLE_ERRORS):
         return {}
-    if all(rate == math.inf for rate in rates.values()):
-        return {}
-    return rates
 
 
 def _time_configs(
