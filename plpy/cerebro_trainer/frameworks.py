@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+from cerebro_trainer.boosting import library
 from cerebro_trainer.programs.program import Framework
 
 NONE = "none"
@@ -32,6 +33,8 @@ NOT_NEEDED = {
 
 They would take a second and 95 MB for nothing.
 """
+NEEDED_LATER = ("scipy",)
+"""Libraries that only LightGBM needs, which is imported after a framework."""
 ENVIRONMENT = {"torch": {"OMP_WAIT_POLICY": "PASSIVE"}}
 """Environment variables that a framework reads during its import.
 
@@ -58,15 +61,21 @@ def load(name: str) -> ModuleType | None:
     os.environ["KERAS_BACKEND"] = name
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.getcwd()
     os.environ.update(ENVIRONMENT.get(name, {}))
-    if not any(isinstance(finder, _HiddenModules) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _HiddenModules(NOT_NEEDED[name]))
+    hidden_modules = _hide_modules(NOT_NEEDED[name])
     try:
-        return importlib.import_module(MODULES[name])
+        module = importlib.import_module(MODULES[name])
     except ModuleNotFoundError as error:
         sys.exit(
             f"cerebro_trainer: {error}; in a clone of cerebro_db: {sys.executable} -m pip install "
             f"'.[{name}]'"
         )
+    hidden_modules.show(NEEDED_LATER)
+    return module
+
+
+def load_boosting() -> None:
+    """Import LightGBM if it is installed, which takes half a second; call `load` before."""
+    library.load()
 
 
 def start(name: str, threads: int, cache: Path | None) -> Framework | None:
@@ -83,6 +92,16 @@ def start(name: str, threads: int, cache: Path | None) -> Framework | None:
     return framework
 
 
+def _hide_modules(names: tuple[str, ...]) -> _HiddenModules:
+    """Return the importer that hides modules of this process, which exists once."""
+    for finder in sys.meta_path:
+        if isinstance(finder, _HiddenModules):
+            return finder
+    hidden_modules = _HiddenModules(names)
+    sys.meta_path.insert(0, hidden_modules)
+    return hidden_modules
+
+
 class _HiddenModules(MetaPathFinder, Loader):
     """An importer that makes modules look as if they were not installed.
 
@@ -92,6 +111,10 @@ class _HiddenModules(MetaPathFinder, Loader):
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names
+
+    def show(self, names: tuple[str, ...]) -> None:
+        """Let these modules be imported."""
+        self._names = tuple(name for name in self._names if name not in names)
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         return ModuleSpec(fullname, self) if fullname in self._names else None

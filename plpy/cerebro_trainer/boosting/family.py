@@ -20,6 +20,7 @@ from cerebro_trainer.boosting.growing import compute_base, join_arrays
 from cerebro_trainer.boosting.loaded_model import LoadedModel
 from cerebro_trainer.boosting.model.errors import TreesError
 from cerebro_trainer.boosting.model.forest import Forest, list_variables
+from cerebro_trainer.boosting.model.spec import CLASS_NAME
 from cerebro_trainer.boosting.program import check_loss, read_spec
 from cerebro_trainer.boosting.results import Results, compute_losses
 from cerebro_trainer.boosting.row_memory import RowMemory
@@ -38,8 +39,15 @@ from cerebro_trainer.wire.frames import Array, Arrays, Float32Array
 FRAMEWORK = library.NAME
 OPTIMIZER = "boosting"
 """The class of the optimizer in a state, which has no other name."""
+SCORE_COPIES = 4
+"""Double precision numbers for a row and output in a growth: scores, and two derivatives."""
 MIN_STEPS_TO_LOAD = 1 << 18
 """Pairs of a row and a tree after which the text for LightGBM has been worth its time."""
+
+
+def is_boosted_trees(program: ProgramSpec) -> bool:
+    """Return whether an architecture belongs to this family, whatever its config is."""
+    return program.architecture.get("class_name") == CLASS_NAME
 
 
 class CollectedRows(NamedTuple):
@@ -171,6 +179,22 @@ class BoostedTrees(Learner):
             losses = losses * weights
         return float(losses.mean())
 
+    def estimate_growth_bytes(self, keys: Sequence[str]) -> int:
+        """Return about how much more memory a growth over collected datasets needs."""
+        buffers = self._list_buffers(keys)
+        rows = sum(buffer.rows for buffer in buffers)
+        row_bytes = SCORE_COPIES * 8 * self.spec.outputs
+        if not self._memory.has_bins(self.spec, buffers):
+            bin_bytes = 1 if self.spec.max_bins < 256 else 2
+            row_bytes += (4 + bin_bytes) * self.spec.inputs.columns
+        return rows * row_bytes
+
+    def _list_buffers(self, keys: Sequence[str]) -> list[Buffer]:
+        """Return the buffers of collected datasets that have rows, in order."""
+        return [
+            buffer for key in keys for buffer in self._get_collected(key).buffers if buffer.rows
+        ]
+
     def _get_collected(self, key: str) -> CollectedRows:
         if key not in self._collected:
             raise RequestError(f"the rows of dataset {key!r} are not collected", sqlstate="55000")
@@ -264,6 +288,9 @@ class BoostedTrees(Learner):
         if self._loaded is None or self._loaded.forest is not self.forest:
             self._loaded = LoadedModel(self.spec, self.forest, self._threads)
         return self._loaded
+
+    def release_rows(self) -> None:
+        self._collected.clear()
 
     def check_state(self) -> None:
         self.forest  # noqa: B018 (checked when it is used first)

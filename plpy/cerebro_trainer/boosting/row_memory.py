@@ -118,8 +118,7 @@ class RowMemory:
         read_matrix: Callable[[Sequence[Buffer]], Float32Array],
     ) -> BinnedRows:
         """Return the rows of buffers in bins."""
-        identities = tuple(map(id, buffers))
-        key = (identities, spec.inputs, spec.max_bins, spec.native_categories)
+        key = _make_bins_key(spec, buffers)
         if key not in self._binned_rows:
             self._binned_rows[key] = BinnedRows(spec, read_matrix(buffers), threads)
             for buffer in buffers:
@@ -127,6 +126,10 @@ class RowMemory:
             self._shrink_binned_rows()
         self._binned_rows.move_to_end(key)
         return self._binned_rows[key]
+
+    def has_bins(self, spec: TreesSpec, buffers: Sequence[Buffer]) -> bool:
+        """Return whether `bin` finds the rows of buffers in bins."""
+        return _make_bins_key(spec, buffers) in self._binned_rows
 
     def _shrink_binned_rows(self) -> None:
         total = sum(rows.nbytes for rows in self._binned_rows.values())
@@ -146,6 +149,11 @@ class RowMemory:
             del self._scores[entry]
         for key in [key for key in self._binned_rows if identity in key[0]]:
             del self._binned_rows[key]
+
+
+def _make_bins_key(spec: TreesSpec, buffers: Sequence[Buffer]) -> BinsKey:
+    identities = tuple(map(id, buffers))
+    return identities, spec.inputs, spec.max_bins, spec.native_categories
 
 
 def _repeat_base(forest: Forest, rows: int) -> Floats:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cerebro_trainer.boosting.family import BoostedTrees
 from cerebro_trainer.commands.fit_options import FitOptions
 from cerebro_trainer.commands.fusion_jobs import FusedState, FusionJob
+from cerebro_trainer.commands.grow_jobs import GrowJob, TimeGrowthJob
 from cerebro_trainer.commands.inspection_jobs import FACTORIES
 from cerebro_trainer.commands.jobs import AverageJob, DatasetKeys, Job, TimeJob, TrainJob
 from cerebro_trainer.commands.program_cache import ProgramCache
@@ -24,6 +26,7 @@ from cerebro_trainer.wire.fields import (
     items,
     record,
     text,
+    texts,
     typed,
 )
 
@@ -52,6 +55,8 @@ class JobFactory:
             self._check_datasets(datasets)
         job = self._create(kind, learner, datasets, header)
         job.callbacks = Callbacks.from_header(header)
+        if job.callbacks is not None:
+            require_network(learner, "callbacks")
         selected_buffers = if_present(header, "buffers", record) or {}
         job.selected_buffers = {
             dataset: frozenset(integers(selected_buffers, dataset)) for dataset in selected_buffers
@@ -78,6 +83,31 @@ class JobFactory:
             visits.append(job)
         return FusedState(text(header, "result_key"), spec, visits)
 
+    def _create_growth(
+        self, kind: str, trees: BoostedTrees, datasets: DatasetKeys, header: Header
+    ) -> Job:
+        """Create a visit of boosted trees, whose rows are all in memory.
+
+        Raises:
+            ConfigError: the rows of a dataset are not cached.
+        """
+        for dataset in datasets:
+            if not self._datasets[dataset].is_complete:
+                raise ConfigError(
+                    "boosted trees are grown over all rows at once, but those of dataset "
+                    f"{dataset!r} are not cached",
+                    sqlstate="53200",
+                    hint="Ask the administrator to raise cache_mb, or trainer_memory_mb if it is "
+                    "lower, in cerebro.setting.",
+                )
+        sizes = [rows for dataset in datasets for rows in self._datasets[dataset].sizes]
+        fit = FitOptions.from_header(header, sizes)
+        if kind == "time":
+            return TimeGrowthJob(trees, datasets, fit)
+        grown_datasets = if_present(header, "grows", texts) or ()
+        threads = self._programs.framework.threads
+        return GrowJob(trees, datasets, fit, grown_datasets, self._programs.budget, threads)
+
     def _create_fusion(self, program: Program, header: Header) -> FusionJob:
         datasets = [text(visit, "dataset") for visit in items(header, "visits")]
         self._check_datasets(datasets)
@@ -96,6 +126,8 @@ class JobFactory:
 
     def _create(self, kind: str, learner: Learner, datasets: DatasetKeys, header: Header) -> Job:
         threads = self._programs.framework.threads
+        if kind in ("train", "time") and isinstance(learner, BoostedTrees):
+            return self._create_growth(kind, learner, datasets, header)
         if kind in ("train", "time"):
             program = require_network(learner, kind)
             _check_trainable(program)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cerebro_trainer.commands import row_outputs
 from cerebro_trainer.commands.fusion_jobs import FusionJob
+from cerebro_trainer.commands.grow_jobs import GrowJob
 from cerebro_trainer.commands.job_factory import JobFactory, read_units
 from cerebro_trainer.commands.jobs import AverageJob, Job, RestoreJob, TrainJob
 from cerebro_trainer.commands.prediction_jobs import PredictJob, read_share
@@ -171,8 +172,7 @@ class JobHandler:
         job = self.get_open_job()
         with self.catch_errors():
             self._process_cached(job)
-            if isinstance(job, TrainJob):
-                job.train_remaining()
+            job.complete()
             if job.callbacks:
                 job.write_board(job.callbacks)
             if isinstance(job, FusionJob):
@@ -182,12 +182,12 @@ class JobHandler:
         self._outputs = None
         if isinstance(job, OutputsJob):
             self._outputs = job.list_outputs()
-        if isinstance(job, TrainJob):
+        if isinstance(job, (TrainJob, GrowJob)):
             self._states.origin = Origin(job.epoch, is_complete=True)
-            job.warnings = self._programs.warnings.collect(job.program)
+            job.warnings = self._programs.warnings.collect(job.learner)
         content = job.to_reply()
         frozen_weights = self._states.frozen_weights
-        if isinstance(job, (TrainJob, AverageJob)):
+        if isinstance(job, (TrainJob, GrowJob, AverageJob)):
             content["base"] = frozen_weights.find_digest(job.learner)
         return reply({**content, "lent_base": frozen_weights.available_digest})
 
@@ -262,6 +262,7 @@ class JobHandler:
         self.abandon()
         self._states.clear()
         self._specs.clear()
+        self._programs.release_rows()
 
     def get_open_job(self) -> Job:
         """Return the open job with its state loaded; raise RequestError if no job is open."""
@@ -325,7 +326,7 @@ class JobHandler:
             job.is_complete = origin.is_complete
         if isinstance(job, FusionJob):
             job.save_loaded_state()
-        if isinstance(job, (TrainJob, FusionJob)):
+        if isinstance(job, (TrainJob, GrowJob, FusionJob)):
             self._states.current = None  # a state has no name while it is trained
         else:
             self._set_current_state(job)

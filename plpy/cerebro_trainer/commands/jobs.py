@@ -61,6 +61,9 @@ class Job(ABC):
     def process(self, dataset: str, buffer: Buffer, pass_no: int) -> None:
         """Process a buffer."""
 
+    def complete(self) -> None:  # noqa: B027 (most jobs are done with their last buffer)
+        """Do what is left when all buffers are processed."""
+
     def to_reply(self) -> Reply:
         """Return the reply to `finish`."""
         return {}
@@ -176,7 +179,7 @@ class TrainJob(NetworkJob):
         for block, block_pass in self._merger.add(buffer, pass_no):
             self._train(block, block_pass)
 
-    def train_remaining(self) -> None:
+    def complete(self) -> None:
         """Train on the buffers that are not in a block yet, and wait for the device."""
         for block, block_pass in self._merger.flush():
             self._train(block, block_pass)

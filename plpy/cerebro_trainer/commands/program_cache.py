@@ -17,6 +17,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from cerebro_trainer.boosting.family import BoostedTrees, is_boosted_trees
+from cerebro_trainer.boosting.row_memory import RowMemory
 from cerebro_trainer.errors import CONFIG_EXCEPTIONS, ConfigError, ExceptionTypes, summary
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.execution_modes import ModeSelector
@@ -25,6 +27,8 @@ from cerebro_trainer.programs.learner import Learner, Learners
 from cerebro_trainer.programs.memory import MemoryBudget
 from cerebro_trainer.programs.program import Framework, Program
 
+STATE_COPIES = 3
+"""States of boosted trees in memory at once: before and after a growth, and one to be stored."""
 MAX_COMPILATIONS = 64
 """Of one program: one for each of a few batch sizes."""
 
@@ -38,12 +42,21 @@ class ProgramCache:
 
     def __init__(self, framework: Framework, memory: int = 0) -> None:
         self.framework = framework
-        self.learners = Learners(framework.make_program)
+        self.learners = Learners(self._make_learner)
+        self._row_memory = RowMemory()
         self.warnings = FrameworkWarnings()
-        self._memory = memory
+        self.budget = MemoryBudget(memory)
         self._config_errors: ExceptionTypes = (*framework.errors, *CONFIG_EXCEPTIONS)
         self._selectors: WeakKeyDictionary[Program, dict[int, ModeSelector]] = WeakKeyDictionary()
         self._compilations: WeakKeyDictionary[Learner, deque[str]] = WeakKeyDictionary()
+
+    def _make_learner(self, spec: ProgramSpec, budget: MemoryBudget) -> Learner:
+        """Create the learner of a spec, of the family that its architecture names."""
+        if not is_boosted_trees(spec):
+            return self.framework.make_program(spec, budget)
+        trees = BoostedTrees(spec, self.framework.threads, self._row_memory)
+        budget.check("boosted trees", STATE_COPIES * trees.layout.nbytes)
+        return trees
 
     def get_learner(self, spec: ProgramSpec, mode: str | None = None) -> Learner:
         """Return the learner of a spec, and create it if necessary.
@@ -51,7 +64,7 @@ class ProgramCache:
         Args:
             mode: an execution mode that the learner must have.
         """
-        return self.learners.get(spec, MemoryBudget(self._memory, mode))
+        return self.learners.get(spec, self.budget._replace(mode=mode))
 
     def get_unused_learner(self, spec: ProgramSpec, used: Collection[Learner]) -> Learner:
         """Return a learner of a spec whose variables contain no other member of a job.
@@ -59,8 +72,7 @@ class ProgramCache:
         Args:
             used: the learners of these members.
         """
-        budget = MemoryBudget(self._memory)
-        learners = (self.learners.get(spec, budget, copy) for copy in count())
+        learners = (self.learners.get(spec, self.budget, copy) for copy in count())
         return next(learner for learner in learners if learner not in used)
 
     @contextmanager
@@ -109,10 +121,15 @@ class ProgramCache:
         """The names of all compiled code."""
         return sorted({name for names in self._compilations.values() for name in names})
 
+    def release_rows(self) -> None:
+        """Release rows that learners keep for the next visit."""
+        self.learners.release_rows()
+
     def clear_session_data(self) -> None:
         """Overwrite the data of a session, release memory, and reseed the random generators."""
         self.warnings.discard()
         self.learners.wipe()
+        self._row_memory.clear()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
         random.seed()

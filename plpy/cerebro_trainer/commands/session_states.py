@@ -11,11 +11,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cerebro_trainer.commands.frozen_weight_cache import FrozenWeightCache
-from cerebro_trainer.errors import RequestError
+from cerebro_trainer.errors import ConfigError, RequestError
 from cerebro_trainer.programs.learner import Learner
+from cerebro_trainer.programs.program import Program, require_network
 from cerebro_trainer.state import averaging, readers, serialization
 from cerebro_trainer.state.layout import Layout
-from cerebro_trainer.state.readers import Origin
+from cerebro_trainer.state.readers import Origin, ReportOrigin
 from cerebro_trainer.state.serialization import Progress
 from cerebro_trainer.wire.fields import Header, if_present, integer, integers, record, text
 from cerebro_trainer.wire.frames import Arrays, Message, Messages
@@ -23,6 +24,10 @@ from cerebro_trainer.wire.streams import Reader
 
 SOURCES = ("new", "kept", "chunks", "averaged", "weights", "weights_of_chunks", "warm")
 """Sources of a state in a request."""
+
+
+NETWORK_SOURCES = ("averaged", "weights")
+"""Sources of weights, which only networks have."""
 
 
 class CurrentState(NamedTuple):
@@ -88,6 +93,8 @@ class SessionStates:
             if self.current != CurrentState(key, learner):
                 raise self._missing_state_error(key)
             return None
+        if source in NETWORK_SOURCES:
+            require_network(learner, source)
         self.current = None
         base_digest = None
         if source == "chunks":
@@ -110,6 +117,8 @@ class SessionStates:
                 return readers.read_flat_weights(layout, learner.assign)
             return readers.read_weights(layout, learner.assign, self._set_origin)
         learner.write(learner.create_initial_state(seed))
+        if source == "warm" and not isinstance(learner, Program):
+            return _read_same_spec(learner, self._set_origin)
         if source == "warm":
             return readers.read_warm_start(layout, learner.assign, self._set_origin)
         return None
@@ -163,3 +172,19 @@ class SessionStates:
             sqlstate="55000",
             hint="Send the state's chunks.",
         )
+
+
+def _read_same_spec(learner: Learner, report_origin: ReportOrigin) -> Reader:
+    """Read a state that another run has left for an equal architecture.
+
+    Raises:
+        ConfigError: the state belongs to another architecture.
+    """
+    try:
+        yield from readers.read_state(learner.layout, learner.assign, report_origin)
+    except ConfigError as error:
+        raise ConfigError(
+            error.message,
+            sqlstate="0A000",
+            hint="Boosted trees continue only states of an equal configuration.",
+        ) from error

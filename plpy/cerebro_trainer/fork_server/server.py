@@ -72,7 +72,8 @@ def _import_framework(framework: str) -> None:
         lock = os.open(home, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_SH)  # other processes remove folders without a lock
         lease.change_home(home)
-        frameworks.load(framework)
+        if frameworks.load(framework) is not None:
+            frameworks.load_boosting()
         os.chdir("/")
         os.close(lock)
 

@@ -110,6 +110,9 @@ class Learner(ABC):
     def set_hyperparameters(self, spec: ProgramSpec) -> None:
         """Set the numbers in which configs of one learner differ, such as the learning rate."""
 
+    def release_rows(self) -> None:  # noqa: B027 (networks keep no rows)
+        """Release rows that are kept for the next visit."""
+
     def check_state(self) -> None:  # noqa: B027 (networks have nothing to check)
         """Check values that were loaded; those of each variable fit the layout already.
 
@@ -197,6 +200,11 @@ class Learners:
         self._shrink(MAX_INHERITED_LEARNERS, MAX_INHERITED_BYTES)
         for learner in self._cached.values():
             learner.wipe()
+
+    def release_rows(self) -> None:
+        """Release rows that learners keep for the next visit."""
+        for learner in self._cached.values():
+            learner.release_rows()
 
     def _shrink(self, count: int, nbytes: int) -> None:
         while len(self._cached) > count or self._count_bytes() > nbytes:

@@ -8,12 +8,15 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
+from cerebro_trainer.errors import ConfigError
+
 RESERVE_DIVISOR = 40
 """This part of the limit is left unused: one in so many bytes."""
 SAMPLE_SECONDS = 2e-3
 M_MMAP_THRESHOLD = -3
 """Parameter of the C library's mallopt."""
 MMAP_BYTES = 256 << 10
+MEGABYTE = 1 << 20
 
 
 class MemoryBudget(NamedTuple):
@@ -28,6 +31,21 @@ class MemoryBudget(NamedTuple):
         if not self.limit:
             return None
         return self.limit - self.limit // RESERVE_DIVISOR - read_used_bytes()
+
+    def check(self, purpose: str, nbytes: int) -> None:
+        """Raise ConfigError if fewer bytes are available.
+
+        Args:
+            purpose: the thing that needs them, for the error message.
+        """
+        remaining = self.remaining_bytes
+        if remaining is not None and nbytes > remaining:
+            raise ConfigError(
+                f"{purpose} need {nbytes / MEGABYTE:.0f} MB of memory, but the trainer has "
+                f"{max(0, remaining) / MEGABYTE:.0f} MB left",
+                sqlstate="53200",
+                hint="Ask the administrator to raise trainer_memory_mb in cerebro.setting.",
+            )
 
 
 class PeakMemory:

@@ -339,6 +339,19 @@ def predicted(want: Header, **more: object) -> Request:
     )
 
 
+TREES = {
+    "architecture": {
+        "class_name": "BoostedTrees",
+        "config": {
+            "inputs": {"numbers": 1, "indicators": 0, "missing": [], "cardinalities": [],
+            "vectors": []},
+            "units": 1, "low": None, "high": None, "trees": 1, "epochs": 1, "leaves": 2,
+            "learning_rate": 0.1, "min_rows": 1, "l2": 0.0, "row_share": 1.0, "column_share": 1.0,
+            "max_bins": 10, "category_levels": 2,
+        },
+    },
+    "compile": {"loss": "mean_squared_error"}, "targets": [{"kind": "float"}],
+}  # fmt: skip
 FINISH = ask("finish")
 TRAINING: Header = {"datasets": ["d"], "fit": FIT, "order": ORDER}
 FUSION: Header = {"visits": [{"dataset": "d", "order": ORDER}], "fit": FIT, "forms": FORMS}
@@ -397,6 +410,11 @@ CONVERSATIONS: dict[str, list[Request]] = {
     "members": [
         begun("predict", share=0.5), begun("predict", share=0.5, beside=True),
         predicted({"kind": "prob"}), FINISH,
+    ],
+    "trees": [
+        *DATASET, begun("train", program=TREES, **TRAINING), FINISH,
+        begun("train", {"source": "kept", "key": "k"}, program=TREES, **TRAINING, grows=["d"]),
+        FINISH,
     ],
     "cuts": [begun("cuts", datasets=[]), FINISH],
     "fronts": [begun("fronts", datasets=[], layers=["hidden"]), FINISH],
