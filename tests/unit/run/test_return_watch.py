@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from cerebro_plpy.run.state.return_watch import ReturnWatch
+from cerebro_plpy.run.loop.stopping import return_early
+from cerebro_plpy.run.state.return_watch import ReturnWatch, make_return_rule
 from cerebro_plpy.scheduling.search.early_return import MAX_WAIT_SHARE, ReturnRule
 
 BUDGETS = st.floats(1.0, 1e5)
@@ -87,3 +91,55 @@ def test_a_run_without_a_rule_never_returns() -> None:
     watch.note_value(1.0, 1.0)
     assert watch.find_reason(1e9, are_baselines_done=True) is None
     assert watch.next_moment == math.inf
+
+
+def make_request(*, may_return: bool = True, start: object = None) -> Any:
+    """Return a request of cerebro.train over 100 rows that are held back."""
+    train = SimpleNamespace(
+        may_return=may_return,
+        start=start,
+        split=SimpleNamespace(validation_rows=100),
+        budget=60.0,
+        templates={1: "linear", 2: "realmlp", 3: "realmlp"},
+    )
+    ranking = SimpleNamespace(metric="loss", descending=False)
+    return SimpleNamespace(
+        deadline=object(),
+        replay=SimpleNamespace(endings={}),
+        spec=SimpleNamespace(train=train, ranking=ranking),
+    )
+
+
+def test_only_calls_with_an_open_effort_may_return() -> None:
+    assert make_return_rule(make_request()) == ReturnRule("loss", False, 100, 60.0)
+    assert make_return_rule(make_request(may_return=False)) is None
+    assert make_return_rule(make_request(start=object())) is None, "a refresh is carried out"
+    replay = make_request()
+    replay.replay.endings = {1: object()}
+    assert make_return_rule(replay) is None, "a replay goes by the log"
+
+
+@pytest.mark.parametrize("waiting", [(1,), (2,), (3,), ()])
+def test_a_run_waits_for_the_first_configuration_of_each_template(
+    waiting: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.monotonic", lambda: 100.0)
+    watch = ReturnWatch(make_return_rule(make_request()), 0.0)
+    watch.note_value(0.5, 1.0)
+    messages: list[str] = []
+    progress = {key: SimpleNamespace(finished=key not in waiting) for key in (1, 2, 3)}
+    run: Any = SimpleNamespace(
+        request=make_request(),
+        state=SimpleNamespace(
+            limits=SimpleNamespace(is_ending=False, return_watch=watch), progress=progress
+        ),
+        context=SimpleNamespace(describe_time=lambda: "99 s of 60 s", notify=messages.append),
+    )
+    step = return_early(run)
+    for act in (*step.changes, *step.notes):
+        act()
+    if set(waiting) & {1, 2}:
+        assert watch.reason is None and messages == []
+    else:
+        assert watch.reason == "loss did not get better for 99 s"
+        assert messages == [f"stopped after 99 s of 60 s: {watch.reason}"]

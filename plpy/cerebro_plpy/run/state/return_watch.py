@@ -15,6 +15,8 @@ def make_return_rule(request: FitRequest) -> ReturnRule | None:
     train = request.spec.train
     if train is None or not train.may_return:
         return None
+    if train.start is not None:  # a refresh trains as many epochs as the best of its model
+        return None
     ranking = request.spec.ranking
     return ReturnRule(ranking.metric, ranking.descending, train.split.validation_rows, train.budget)
 
