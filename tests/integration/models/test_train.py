@@ -133,12 +133,13 @@ def test_a_raw_table_becomes_a_model_and_says_what_it_did(
         assert 0 < training <= 1
     else:
         assert training is None
-    assert {row[3] for row in found} == {"realmlp", "realmlp_simple", "linear"}
+    assert {row[3] for row in found} == {"linear", "boosting", "realmlp"}
     assert params == {}, "the first configurations are the usual ones"
     all_params = bench.value(
         "SELECT params FROM cerebro.config WHERE run_id = %s AND mst_key = %s", run_id, mst_key
     )
-    assert all_params["lr"] == {"realmlp": 0.04, "realmlp_simple": 0.04, "linear": 0.01}[template]
+    rate = all_params["learning_rate" if template == "boosting" else "lr"]
+    assert rate == {"realmlp": 0.04, "boosting": 0.04, "linear": 0.01}[template]
     columns = (
         "version, task, target, source, metric, value, training_rows + validation_rows, versions"
     )
@@ -739,7 +740,7 @@ WRONG = {
     "train('passengers', 'survived', split => 'table nobody', model => 'new')": "42P01",
     "train('passengers', 'survived', models => '{deep}')": "42704",
     "train('passengers', 'survived', models => '{}')": "22004",
-    "train('passengers', 'survived', space => '{\"learning_rate\": 1}')": "22023",
+    "train('passengers', 'survived', space => '{\"rate\": 1}')": "22023",
     "train('passengers', 'survived', space => '{\"lr\": -1}')": "22023",
     "train('passengers', 'survived', metric => 'rmse')": "22023",
     "train('passengers', 'survived', configs => 0)": "22023",

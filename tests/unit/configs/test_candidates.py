@@ -73,16 +73,15 @@ def test_a_template_begins_with_all_its_starts(rows: int) -> None:
     """With few rows the defaults come before the starts, with many rows after them."""
     templates = select_suitable(DEFAULT_TEMPLATES, Table(1))
     goal = SearchGoal(HEADS[0], rows, {"width": 64})
-    proposals = list(islice(propose_configs(templates, goal, 1), 6))
-    assert [template.name for template, _, _ in proposals] == [
-        "realmlp",
-        "realmlp_simple",
-        "linear",
-    ] + ["realmlp"] * 3
+    names = [template.name for template in templates]
+    starts = [template.name for template in templates for _ in template.starts]
+    proposals = list(islice(propose_configs(templates, goal, 1), len(names) + len(starts)))
+    assert names == ["boosting", "realmlp", "realmlp_simple", "linear"]
+    assert [template.name for template, _, _ in proposals] == [*names, *starts]
     defaults = REALMLP.params(HEADS[0], rows, {})
     realmlp_params = [params for template, params, _ in proposals if template is REALMLP]
-    starts = (*REALMLP.starts, {}) if rows >= MANY_ROWS else ({}, *REALMLP.starts)
-    assert realmlp_params == [{**defaults, **start, "width": 64} for start in starts]
+    fields = (*REALMLP.starts, {}) if rows >= MANY_ROWS else ({}, *REALMLP.starts)
+    assert realmlp_params == [{**defaults, **start, "width": 64} for start in fields]
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -390,7 +390,7 @@ def test_templates_for_columns_of_a_kind_are_tried_where_there_are_any() -> None
     } >= {"text"}
     assert select_suitable(DEFAULT_TEMPLATES, with_text)[0] is find_template(
         "text"
-    ) and select_suitable(DEFAULT_TEMPLATES, plain)[0] is find_template("realmlp")
+    ) and select_suitable(DEFAULT_TEMPLATES, plain)[0] is find_template("boosting")
 
 
 def test_of_texts_alone_networks_for_columns_learn_nothing_more() -> None:

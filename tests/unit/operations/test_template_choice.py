@@ -124,3 +124,9 @@ def test_trees_are_for_trainers_that_have_lightgbm_and_all_rows(
     assert (support.obstacle and support.obstacle.error) is error
     assert support.cache_bytes == (0 if error else 7 << 20)
     assert read_tree_support(db, (LINEAR,), rule, None) is NO_TREES
+
+
+def test_trees_are_usual_on_tables_that_they_suit() -> None:
+    assert BOOSTING in choose_templates(NUMBERS) and BOOSTING not in choose_templates(TEXTS)
+    mixed = Table(4, wide=TEXTS.wide)
+    assert BOOSTING in choose_templates(mixed)

@@ -35,6 +35,7 @@ DEFAULT_TEMPLATES: tuple[Template, ...] = (
     TEXT,
     SERIES,
     CNN,
+    BOOSTING,
     REALMLP,
     SIMPLE,
     LINEAR,
@@ -62,10 +63,12 @@ def choose_templates(table: Table) -> tuple[Template, ...]:
 def put_baselines_first(templates: Sequence[Template]) -> tuple[Template, ...]:
     """Return templates with those first that have a useful model within seconds.
 
-    >>> [template.name for template in put_baselines_first((REALMLP, SIMPLE, LINEAR))]
-    ['linear', 'realmlp', 'realmlp_simple']
+    >>> [template.name for template in put_baselines_first((REALMLP, BOOSTING, SIMPLE, LINEAR))]
+    ['linear', 'boosting', 'realmlp', 'realmlp_simple']
     """
-    return tuple(sorted(templates, key=lambda template: template not in BASELINES))
+    baselines = [template for template in BASELINES if template in templates]
+    others = [template for template in templates if template not in BASELINES]
+    return (*baselines, *others)
 
 
 def select_suitable(templates: Sequence[Template], table: Table) -> tuple[Template, ...]:
