@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trainer_peer import Peer, TrainerFailed, fit, place
 from trainer_programs import buffers, program
+from tree_tables import make_architecture
 from trials import trials
 
 UNHURT = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -27,6 +28,19 @@ BEGIN = {
     "result_key": "r", "datasets": ["d"], "fit": {**fit(), "steps_per_epoch": 2,
     "class_weight": [1.0, 2.0, 1.0]},
     "order": place(), "forms": {"remaining_rows": 10, "known": {}},
+}  # fmt: skip
+MEMBER = {
+    "do": "begin", "job": "predict", "program": program(), "state": {"source": "new", "seed": 1},
+    "result_key": "r", "beside": True, "share": 0.5,
+}  # fmt: skip
+PLAIN = {"numbers": 4, "indicators": 0, "missing": [], "cardinalities": [], "vectors": []}
+TREES = {
+    **program(),
+    "architecture": make_architecture(inputs=PLAIN, units=3, trees=6, epochs=2, leaves=4),
+}
+GROW = {
+    **{name: value for name, value in BEGIN.items() if name not in ("forms", "program_key")},
+    "program": TREES, "fit": fit(), "grows": ["d"],
 }  # fmt: skip
 ROW = np.array([(1, 0, 700, 4, 1, 0, 0, 0, 0)], "i4").tobytes()
 ROWS = {
@@ -96,6 +110,26 @@ def test_jobs(answering: Peer, header: Any) -> None:
     if asked(answering, header) is not None:
         asked(answering, {"do": "finish"})
         asked(answering, {"do": "state_get", "key": "result", "chunk_bytes": 100})
+
+
+@FEW
+@given(hostile.changed(MEMBER))
+def test_members(answering: Peer, header: Any) -> None:
+    if isinstance(header, dict) and header.get("do") == "begin":
+        answering.begin("predict", program(), {"source": "new", "seed": 1}, ())
+        asked(answering, header)
+        asked(answering, ROWS, ROW)
+
+
+@FEW
+@given(hostile.changed(GROW))
+def test_trees(answering: Peer, header: Any) -> None:
+    pytest.importorskip("lightgbm", reason="without LightGBM, which is not installed")
+    if not isinstance(header, dict) or header.get("do") != "begin" or takes_long(header):
+        return
+    if asked(answering, header) is not None:
+        asked(answering, {"do": "finish"})
+        asked(answering, {"do": "state_get", "key": "r", "chunk_bytes": 1 << 20})
 
 
 @FEW
