@@ -286,20 +286,6 @@ def measure_trainer_peak(pid: int) -> int:
     return _sum_kilobytes(_read_file(pid, "status"), "VmHWM:")
 
 
-def measure_busy_cores(seconds: float) -> float:
-    """Return how many cores worked in the next seconds, on the mean."""
-    before = _read_busy_ticks()
-    began = time.perf_counter()
-    time.sleep(seconds)
-    return (_read_busy_ticks() - before) / TICKS / (time.perf_counter() - began)
-
-
-def _read_busy_ticks() -> int:
-    """Return the clock ticks of work of all cores since boot: neither idle nor waiting for I/O."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
-    return sum(fields) - fields[3] - fields[4]
-
-
 def find_start(process: Process) -> float:
     """Return the start of a process in seconds since the epoch."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.start / TICKS

@@ -373,7 +373,7 @@ COMMENT ON COLUMN cerebro.version_log.importance IS 'how much worse the metric o
 COMMENT ON COLUMN cerebro.version_log.importance_error IS 'the standard errors of these';
 COMMENT ON COLUMN cerebro.version_log.reading IS 'how its source was read: the formats, which all its readings have, the kind of the source, its columns with their types, how many rows were read, and the names of the custom settings of the session; NULL: under UTC, and ISO, YMD';
 COMMENT ON COLUMN cerebro.version_log.loss IS 'the log loss or the root mean squared error over the same rows, which decides between equal values; NULL of a version that was registered or imported, and where those rows were not predicted';
-COMMENT ON COLUMN cerebro.version_log.calibration IS 'what was learned of its predictions from the rows that were held back: of a regression order statistics of the absolute errors, for intervals of any level';
+COMMENT ON COLUMN cerebro.version_log.calibration IS 'what was learned of its predictions from the rows that were held back: of a regression order statistics of the absolute errors, for intervals of any level; of classes the temperature of their probabilities, and the probability from which on the second of two classes is predicted, where these are not 1 and 0.5';
 COMMENT ON COLUMN cerebro.version_log.group_by IS 'the column by whose values rows have models of their own: see cerebro.group_log; NULL where there are none';
 
 CREATE TABLE cerebro.group_log (

@@ -385,14 +385,16 @@ COMMENT ON VIEW cerebro.model IS 'Models by name that the reader may see, each w
 CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.created_at, v.run_id, v.mst_key, v.template, v.params,
        v.task, v.target, v.source, v.metric, v.value, v.training_rows, v.validation_rows, v.margin, v.seed, v.state_bytes, v.backend,
-       v.software, v.fingerprint, v.group_by
+       v.software, v.fingerprint, v.group_by, coalesce((v.calibration ->> 'temperature')::float8, 1) AS temperature,
+       CASE WHEN v.calibration ? 'threshold' THEN pg_catalog.jsonb_build_object(v.classes[2], v.calibration -> 'threshold') END AS threshold
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
 WHERE cerebro_internal.may_see(v.owner) AND NOT m.dropped;
 COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader may see, with the data, the settings and the result of their training';
 
 CREATE OR REPLACE VIEW cerebro.model_group WITH (security_barrier) AS
 SELECT g.model, g.owner, g.version, g.version = m.deployed AS deployed, v.group_by, g.group_value, g.run_id, g.mst_key, g.template, g.params,
-       v.metric, g.value, g.training_rows, g.margin, g.state_bytes, g.backend
+       v.metric, g.value, g.training_rows, g.margin, g.state_bytes, g.backend, coalesce((g.calibration ->> 'temperature')::float8, 1) AS temperature,
+       CASE WHEN g.calibration ? 'threshold' THEN pg_catalog.jsonb_build_object(v.classes[2], g.calibration -> 'threshold') END AS threshold
 FROM cerebro.group_log g JOIN cerebro.version_log v ON v.owner = g.owner AND v.model = g.model AND v.version = g.version
      JOIN cerebro.model_log m ON m.owner = g.owner AND m.model = g.model
 WHERE cerebro_internal.may_see(g.owner) AND NOT m.dropped;

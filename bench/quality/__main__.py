@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench import document
 from bench.quality.contenders import KEYS
-from bench.quality.measurement import Settings, measure_tables
+from bench.quality.measurement import Settings, measure
 from bench.quality.report import report
 from bench.quality.results import read_results
 from bench.real_tables import TABLES, TWENTY
@@ -36,7 +36,7 @@ def main() -> None:
         busy=args.busy,
         again=[KEYS[key] for key in args.again],
     )
-    measure_tables(settings, args.results, lambda line: print(line, flush=True))
+    measure(settings, args.results, lambda line: print(line, flush=True))
     text = report(read_results(args.results).values())
     print(f"\n{text}\n", flush=True)
     if args.write:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ FLAML = "FLAML"
 LIGHTGBM = "LightGBM"
 MLP = "MLP"
 BOOSTING = "boosting"
-SECONDS_BEYOND = 1200.0
+SECONDS_BEYOND = 600.0
 TIMES_BEYOND = 4
 """A contender is stopped when it has taken so many times its seconds, and as many more."""
 
@@ -91,9 +90,7 @@ def run_attempt(contender: Contender, task: Task, folder: Path, servers: list[in
     task_path = folder / "task"
     answer_path = folder / "answer"
     write_task(task, task_path)
-    environment = bench_server.make_environment()
-    modules = os.pathsep.join([str(environments.CLONE), environment["PYTHONPATH"]])
-    interpreter = Interpreter([sys.executable], {**environment, "PYTHONPATH": modules})
+    interpreter = Interpreter([sys.executable], bench_server.make_environment())
     if contender.environment:
         interpreter = environments.find_interpreter(contender.environment)
     command = [*interpreter.command, "-m", contender.module, str(task_path), str(answer_path)]

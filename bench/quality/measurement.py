@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas
 
-from bench import bench_server, measure, trainers
+from bench import bench_server, trainers
 from bench.bench_server import BenchServer, Echo
 from bench.quality.contenders import OURS, Attempt, Contender, list_contenders, run_attempt
 from bench.quality.frames import write_frame
@@ -29,8 +29,6 @@ from bench.real_tables import TABLES, RealTable
 from bench.rivals import score
 from bench.seeds.environments import NotInstalled
 
-PAUSE_SECONDS = 1.0
-"""Time before an attempt in which the work of other processes is measured."""
 SPIN = "while True: pass"
 WARM_UP = """
     SELECT count(*) FROM cerebro.train('flowers', 'species', models => '{linear}', configs => 1,
@@ -85,7 +83,7 @@ class Example:
         return self.score([constant] * len(self.test))
 
 
-def measure_tables(settings: Settings, path: Path, echo: Echo) -> None:
+def measure(settings: Settings, path: Path, echo: Echo) -> None:
     """Measure what the file lacks; a contender that cannot be installed is left out."""
     finished = read_results(path)
     with ExitStack() as stack:
@@ -173,10 +171,9 @@ def _measure_contender(
         )
         write_frame(example.train, Path(task.train))
         write_frame(example.test.drop(columns=[table.target]), Path(task.test))
-        others = measure.measure_busy_cores(PAUSE_SECONDS)
-        with keep_busy(settings.busy):
+        with _keep_busy(settings.busy):
             attempt = run_attempt(contender, task, folder, [server.pid] if server else [])
-        return replace(_make_result(example, contender, settings, attempt), others=others)
+        return _make_result(example, contender, settings, attempt)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -227,7 +224,7 @@ def find_commit() -> str:
 
 
 @contextmanager
-def keep_busy(count: int) -> Iterator[None]:
+def _keep_busy(count: int) -> Iterator[None]:
     """Let processes compute something else during the block."""
     processes = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(count)]
     try:

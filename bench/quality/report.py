@@ -25,8 +25,6 @@ RANKED = (OURS, MEDIUM, FLAML, BOOSTING, MLP)
 """The contenders whose mean ranks are compared."""
 MISSING = "-"
 NO_MODEL = "*"
-QUIET_CORES = 0.1
-"""Cores that other processes may use on a quiet machine."""
 SPLITS = {TIME: "later rows", GROUP: "other groups"}
 NOISE = (
     f"Noise is a mean difference of at most {ERRORS} standard errors over the seeds of both, each "
@@ -105,12 +103,7 @@ def _summarize(results: Sequence[Result]) -> str:
     commits = sorted({result.commit for result in results if result.contender == OURS})
     text = f"{', '.join(map(str, cores))} cores; "
     text += f"{seeds} seeds: means and standard errors." if seeds > 1 else "a single seed."
-    if commits:
-        text += f" Ours: {', '.join(commits)}."
-    others = statistics.mean(result.others for result in results)
-    if others > QUIET_CORES:
-        text += f" Other processes used {others:.1f} cores, so the machine was not quiet."
-    return text
+    return text + (f" Ours: {', '.join(commits)}." if commits else "")
 
 
 def _report_scores(groups: Sequence[TableResults], contenders: Sequence[str]) -> str:

@@ -39,7 +39,6 @@ class Result:
     cpu_seconds: float = 0.0
     memory_bytes: int = 0
     cores: int = 0
-    others: float = 0.0  # cores that other processes used before the attempt
     commit: str = ""  # of this project
     date: str = ""
     more: dict[str, Any] = field(default_factory=dict)  # values of this contender only

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import tempfile
 from dataclasses import replace
@@ -17,8 +16,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 from trials import trials
 
-from bench.measure import Usage, find_descendants, list_processes, measure_busy_cores
-from bench.quality import lightgbm_fit, measurement, pipelines
+from bench.quality import lightgbm_fit, pipelines
 from bench.quality.comparison import ERRORS, compute_mean_ranks, measure_gap
 from bench.quality.contenders import (
     BEST,
@@ -29,12 +27,11 @@ from bench.quality.contenders import (
     MEDIUM,
     MLP,
     OURS,
-    Attempt,
     list_contenders,
 )
 from bench.quality.frames import read_frame, write_frame
 from bench.quality.holdout import hold_out, read_train_rows, select_inputs
-from bench.quality.measurement import Example, Settings, load_example, measure_tables
+from bench.quality.measurement import Example, Settings, measure
 from bench.quality.ours import Visit, measure_training_share, write_split
 from bench.quality.report import report
 from bench.quality.results import Result, append_result, read_results
@@ -56,7 +53,6 @@ from bench.quality.task import (
 )
 from bench.real_tables import TABLES, TWENTY
 from bench.rivals import RIVALS, score
-from bench.seeds.environments import NotInstalled
 
 BY_TIME = Validation(TIME, "at")
 BY_GROUP = Validation(GROUP, "who")
@@ -326,70 +322,8 @@ def test_a_finished_attempt_is_not_made_again(tmp_path: Path) -> None:
     for name in settings.contenders:
         append_result(path, replace(RESULT, contender=name))
     before = path.read_bytes()
-    measure_tables(settings, path, lambda line: pytest.fail(line))
+    measure(settings, path, lambda line: pytest.fail(line))
     assert path.read_bytes() == before
-
-
-WINE = Settings(tables=["wine"], contenders=[LIGHTGBM], seeds=1, seconds=0.5)
-
-
-def test_an_attempt_is_a_process_whose_predictions_are_scored(tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
-    lines: list[str] = []
-    measure_tables(WINE, path, lines.append)
-    (result,) = read_results(path).values()
-    assert result.reason == "" and result.key == ("wine", LIGHTGBM, 1, 0.5, 0)
-    assert 0 < result.score <= 1 and result.train_seconds is not None
-    assert (result.rows, result.train_rows + result.test_rows) == (178, 178)
-    assert result.more["versions"]["lightgbm"] and len(lines) == 1
-
-
-def test_a_contender_without_a_model_is_scored_by_a_constant(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "results.jsonl"
-    monkeypatch.setattr(measurement, "PAUSE_SECONDS", 0.01)
-    usage = Usage(wall=1.0, cpu=0.5, memory=7, trainer=0)
-    monkeypatch.setattr(
-        measurement, "run_attempt", lambda *_: Attempt(None, usage, "ValueError: no rows")
-    )
-    measure_tables(WINE, path, lambda line: None)
-    (result,) = read_results(path).values()
-    assert result.reason == "ValueError: no rows" and result.overrun is None
-    assert result.score == load_example("wine", 1).score_constant() < 0.5
-    assert (result.wall_seconds, result.cpu_seconds, result.memory_bytes) == (1.0, 0.5, 7)
-
-
-def test_a_contender_that_cannot_be_installed_has_no_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> Attempt:
-        raise NotInstalled("no network")
-
-    monkeypatch.setattr(measurement, "PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr(measurement, "run_attempt", fail)
-    lines: list[str] = []
-    measure_tables(WINE, tmp_path / "results.jsonl", lines.append)
-    assert lines == ["wine, seed 1: LightGBM is not installed: no network"]
-    assert not (tmp_path / "results.jsonl").exists()
-
-
-def test_busy_processes_end_with_the_attempt() -> None:
-    def list_children() -> set[int]:
-        family = find_descendants(list_processes(), [os.getpid()])
-        return {process.pid for process in family}
-
-    before = list_children()
-    with measurement.keep_busy(2):
-        assert len(list_children() - before) == 2
-    assert not list_children() - before
-
-
-def test_work_of_other_processes_is_measured_and_reported() -> None:
-    with measurement.keep_busy(2):
-        assert measure_busy_cores(0.5) > 0.5
-    quiet, busy = (report([replace(RESULT, others=cores)]) for cores in (0.05, 1.5))
-    assert "Other processes" not in quiet and "Other processes used 1.5 cores" in busy
 
 
 def test_predictions_are_scored_in_the_type_of_the_targets() -> None:

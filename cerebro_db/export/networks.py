@@ -23,6 +23,7 @@ from cerebro_db.errors import (
     InvalidText,
     find_error_class,
 )
+from cerebro_db.export import temperature
 from cerebro_db.export.architecture import allowlist, architectures
 from cerebro_db.export.architecture.layer_arguments import ArchitectureError
 from cerebro_db.export.stored_models import StoredModel
@@ -38,7 +39,7 @@ LAYERS = {"keras", "keras.layers", *allowlist.OPERATIONS, *allowlist.HUB}
 
 
 def build_network(stored: StoredModel) -> Any:
-    """Return the Keras model with its weights; it predicts numbers in the units of the target.
+    """Return the Keras model with its weights; it predicts as the database does.
 
     Raises:
         InvalidText: the architecture is not JSON.
@@ -57,12 +58,14 @@ def build_network(stored: StoredModel) -> Any:
 
 
 def make_exported_architecture(stored: StoredModel) -> dict[str, Any]:
-    """Return the architecture as Keras 3 JSON, with the scale of the target at its end."""
+    """Return the architecture as Keras 3 JSON, with the scale or the temperature at its end."""
     node = rewrite(stored.architecture)
     scale = stored.description.get(KEY)
-    if scale is None:
-        return node
-    return add_scale(node, scale)
+    if scale is not None:
+        node = add_scale(node, scale)
+    if temperature.KEY in stored.description:
+        node = temperature.add_temperature(node, stored.description[temperature.KEY])
+    return node
 
 
 def finalize_layers(model: Any) -> None:

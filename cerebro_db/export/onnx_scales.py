@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cerebro_db.export import temperature
 from cerebro_db.export.recipe.rows import RAW, RawRows
 from cerebro_db.export.recipe.scales import RawInput
 from cerebro_db.export.target_scale import NAME, STEPS
@@ -23,12 +24,13 @@ OPERATORS = {"Multiply": "Mul", "Add": "Add", "Maximum": "Max", "Minimum": "Min"
 
 
 def add_scales(source: Path, path: Path, rows: RawRows, target: TargetScale | None) -> None:
-    """Write a graph with scales before and after the network.
+    """Write a graph with scales before the network, and a scale or a temperature after it.
 
     Args:
         source: the file with the graph of the network.
         target: the constants of the target; None if the network needs no scale at its end.
     """
+    heat = rows.description.get(temperature.KEY)
     onnx = import_library("onnx", "export")
     model = onnx.load(source)
     for position, name in enumerate(rows.network_names):
@@ -36,6 +38,8 @@ def add_scales(source: Path, path: Path, rows: RawRows, target: TargetScale | No
             _replace_input(model.graph, position, rows.scaled_inputs[name])
     if target is not None:
         _replace_output(model.graph, target)
+    if heat is not None:
+        _heat_output(model.graph, heat, len(rows.description["classes"]))
     onnx.checker.check_model(model)
     onnx.save(model, path)
 
@@ -69,6 +73,19 @@ def _replace_output(graph: Any, target: TargetScale) -> None:
     graph.initializer.extend(nodes.constants)
     output.CopyFrom(
         onnx.helper.make_tensor_value_info(result, onnx.TensorProto.DOUBLE, ["rows", 1])
+    )
+
+
+def _heat_output(graph: Any, heat: float, classes: int) -> None:
+    """Replace the output by probabilities of a temperature, in double precision."""
+    onnx = import_library("onnx", "export")
+    (output,) = graph.output
+    nodes = ScaleNodes(temperature.NAME)
+    result = nodes.heat(output.name, heat)
+    graph.node.extend(nodes.nodes)
+    graph.initializer.extend(nodes.constants)
+    output.CopyFrom(
+        onnx.helper.make_tensor_value_info(result, onnx.TensorProto.DOUBLE, ["rows", classes])
     )
 
 
@@ -119,6 +136,15 @@ class ScaleNodes:
             value = self._add_constant(np.array([target[constant]], np.float64))
             result = self._add(OPERATORS[operation], result, value)
         return result
+
+    def heat(self, output: str, heat: float) -> str:
+        """Add the nodes for a temperature; return the name of their output."""
+        result = self._add_cast(output, self._onnx.TensorProto.DOUBLE)
+        smallest = self._add_constant(np.array([temperature.MIN_PROBABILITY]))
+        result = self._add("Max", result, smallest)
+        result = self._add("Log", result)
+        result = self._add("Mul", result, self._add_constant(np.array([1 / heat])))
+        return self._add("Softmax", result, axis=-1)
 
     def _add_cast(self, tensor: str, element_type: int) -> str:
         return self._add("Cast", tensor, to=element_type)

@@ -26,6 +26,7 @@ from cerebro_db.errors import (
 )
 from cerebro_db.export import states
 from cerebro_db.export.joined_networks import Member, join_networks
+from cerebro_db.export.temperature import describe_calibration
 from cerebro_db.export.trees.model.spec import CLASS_NAME
 from cerebro_db.nouns import count_nouns
 from cerebro_db.records import declare_table, select_relation
@@ -45,13 +46,17 @@ TABLE_MODEL = re.compile(r"(?P<table>.+):(?P<key>[0-9]{1,9})")
 WEIGHT_BYTES = 4
 
 
-VERSION_FIELDS = f"{VERSION_COLUMNS} owner group_by recipe reading"
+VERSION_FIELDS = f"{VERSION_COLUMNS} owner group_by recipe reading calibration"
 VERSION = declare_table("version_log", VERSION_FIELDS)
 MODEL = declare_table("model_log", "owner model deployed dropped")
-GROUP = declare_table("group_log", "owner model version group_value run_id mst_key margin")
+GROUP = declare_table(
+    "group_log", "owner model version group_value run_id mst_key margin calibration"
+)
 MEMBER = declare_table(
     "model_member", "owner model version group_value position share run_id mst_key architecture"
 )
+GROUP_COLUMNS = ("run_id", "mst_key", "margin", "calibration")
+"""Columns of a version in which the model of a group differs."""
 GRANT = declare_table("model_grant", "model owner")
 
 
@@ -148,6 +153,7 @@ def _read_version(
         **{name: row[name] for name in VERSION_COLUMNS.split()},
         "group": reference.group,
         "target_base": (row["reading"] or {}).get("target_base"),
+        **describe_calibration(row["calibration"]),
         **row["recipe"],
     }
     return StoredModel(architecture, description, weights, trees=trees)
@@ -216,7 +222,7 @@ def _find_group(
     connection: sa.Connection, reference: ModelReference, version: sa.RowMapping
 ) -> sa.RowMapping:
     """Return the columns of a version in which the model of a group differs."""
-    query = sa.select(GROUP.c.run_id, GROUP.c.mst_key, GROUP.c.margin).where(
+    query = sa.select(*(GROUP.c[name] for name in GROUP_COLUMNS)).where(
         *(GROUP.c[name] == version[name] for name in ("owner", "model", "version")),
         GROUP.c.group_value == reference.group,
     )

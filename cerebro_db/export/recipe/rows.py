@@ -190,6 +190,9 @@ class RawRows:
         scores = outputs.reshape(len(outputs), -1).astype(np.float64)
         is_finite = np.isfinite(scores)
         best_classes = np.where(is_finite, scores, 0.0).argmax(axis=1).tolist()
+        threshold = self.description.get("threshold")
+        if threshold is not None:
+            best_classes = (scores[:, 1] >= threshold).astype(int).tolist()
         unknown: list[Any] = [None] * len(outputs)
         answers = Answers(list(unknown), list(unknown), list(unknown), unknown, unknown)
         for index in np.flatnonzero(is_finite.all(axis=1)).tolist():

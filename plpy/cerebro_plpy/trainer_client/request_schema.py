@@ -21,7 +21,8 @@ FIELDS = {
     "pack": "buffer_id seed shapes_only",
     "begin": """
         job program program_key state result_key datasets fit order forms callbacks compilation
-        unstored sealed recipe scale buffers block_rows layers total visits beside share grows
+        unstored sealed recipe scale calibration buffers block_rows layers total visits beside
+        share grows
         """,
     "state": "sealed",
     "finish": "",

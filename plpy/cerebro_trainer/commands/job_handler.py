@@ -22,6 +22,7 @@ from cerebro_trainer.commands.session_states import (
     Snapshot,
 )
 from cerebro_trainer.data.buffers import Buffer, Dataset
+from cerebro_trainer.data.calibration import Calibration
 from cerebro_trainer.data.recipe_values import RecipeEncoder
 from cerebro_trainer.errors import RequestError, TrainerError
 from cerebro_trainer.models.program_spec import ProgramSpec
@@ -96,6 +97,7 @@ class JobHandler:
             reader = self._states.load(learner, source, header)
             self._job = self._factory.create(learner, header, is_sealed=self.is_sealed)
             self._job.units = read_units(header, spec)
+            self._job.calibration = Calibration.from_header(header)
             if isinstance(self._job, FusionJob):
                 program = self._job.program
                 state = self._factory.create_fused_state(program, spec, header)

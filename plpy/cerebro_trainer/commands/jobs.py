@@ -17,6 +17,7 @@ from cerebro_trainer.commands.fit_options import FitOptions
 from cerebro_trainer.data import row_order, row_weights
 from cerebro_trainer.data.buffer_merge import BufferMerger
 from cerebro_trainer.data.buffers import Buffer
+from cerebro_trainer.data.calibration import NO_CALIBRATION
 from cerebro_trainer.data.row_order import Rows
 from cerebro_trainer.data.target_scale import ResultUnits
 from cerebro_trainer.errors import ConfigError, RequestError
@@ -46,6 +47,8 @@ class Job(ABC):
         self.callbacks: Callbacks | None = None
         # Units of the target if its labels are scaled
         self.units: ResultUnits | None = None
+        # Of the outputs of classes
+        self.calibration = NO_CALIBRATION
 
     def selects(self, dataset: str, buffer: Buffer) -> bool:
         """Return whether the job processes a buffer of a dataset."""

@@ -13,7 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from cerebro_trainer.commands.predictions import check_units
-from cerebro_trainer.data.arrays import Booleans, Floats
+from cerebro_trainer.data.arrays import Booleans, Floats, Integers
+from cerebro_trainer.data.calibration import NO_CALIBRATION, Calibration
 from cerebro_trainer.errors import RequestError
 from cerebro_trainer.wire.fields import Header, integers, optional, typed
 from cerebro_trainer.wire.frames import Array
@@ -41,18 +42,25 @@ class PredictionFormat:
             raise RequestError(f'"whole" must be two numbers; received {tuple(bounds)!r}'[:300])
         return cls(labels, (bounds[0], bounds[1]))
 
-    def format_columns(self, output: Array) -> Iterator[str]:
+    def format_columns(
+        self, output: Array, calibration: Calibration = NO_CALIBRATION
+    ) -> Iterator[str]:
         """Yield the columns: predictions, then probabilities or unrounded numbers.
 
         A classification has two columns of probabilities: that of the predicted class, and JSON
         objects of all.
+
+        Args:
+            calibration: of the outputs of classes.
         """
         values = output.reshape(len(output), -1)
         if self.labels is None:
             check_units(values.shape[1], 1)
             return self._format_numbers(values[:, 0])
         check_units(values.shape[1], len(self.labels))
-        return _format_classes(values.astype(np.float64), self.labels)
+        probabilities = calibration.correct(values).astype(np.float64)
+        classes = calibration.choose_classes(_replace_infinite(probabilities))
+        return _format_classes(probabilities, classes, self.labels)
 
     def _format_numbers(self, values: Array) -> Iterator[str]:
         """Yield rounded and unrounded numbers; the latter have as few digits as are unambiguous."""
@@ -69,7 +77,12 @@ class PredictionFormat:
         yield unrounded
 
 
-def _format_classes(values: Floats, labels: tuple[str, ...]) -> Iterator[str]:
+def _replace_infinite(values: Floats) -> Floats:
+    """Return values with 0 in place of those that are not finite."""
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _format_classes(values: Floats, classes: Integers, labels: tuple[str, ...]) -> Iterator[str]:
     """Yield the class of each row, its probability, and the probabilities of all classes.
 
     A row with an output that is not a finite number has no class.
@@ -77,8 +90,7 @@ def _format_classes(values: Floats, labels: tuple[str, ...]) -> Iterator[str]:
     quoted_labels, json_template = format_labels(labels)
     is_finite: Booleans = np.isfinite(values)
     has_class = np.logical_and.reduce(is_finite, axis=1)
-    values = np.where(is_finite, values, 0.0)
-    classes = values.argmax(axis=1)
+    values = _replace_infinite(values)
     class_labels = (quoted_labels[index] for index in classes.tolist())
     yield _format_literal(class_labels, has_class)
     probabilities = map(repr, values[np.arange(len(values)), classes].tolist())

@@ -66,7 +66,7 @@ class RowRequestHandler:
             (output,) = job.predict(inputs)
             if job.units is not None:
                 output = job.units.scale.predict(output)
-            return reply_with_columns(prediction_format.format_columns(output))
+            return reply_with_columns(prediction_format.format_columns(output, job.calibration))
 
     def compute_features(self, header: Header, payload: Bytes) -> Messages:
         """Compute the activations of a layer for the rows of a buffer."""
@@ -113,7 +113,7 @@ class RowRequestHandler:
             self._check_peer()
             (output,) = job.predict(inputs)
             if job.units is None:
-                return output
+                return job.calibration.correct(output)
             return job.units.scale.predict(output)
 
         return predict

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Sequence
 
+from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.operations.train.holdout_predictions import HoldoutRows, predict_holdout
@@ -16,7 +17,8 @@ from cerebro_plpy.operations.train.run_results import RunResults
 from cerebro_plpy.operations.train.train_ensemble import Candidate
 from cerebro_plpy.operations.train_budget import compute_max_candidates
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import find_best
-from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES
+from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
+from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES, ScoredRow
 from cerebro_plpy.tables.models.model_registry import RunResult
 
 
@@ -94,3 +96,21 @@ def _make_loss(metric: str, value: float | None) -> float:
     if value is None or math.isnan(value):
         return math.inf
     return -value if metric in LARGER_IS_BETTER else value
+
+
+def calibrate_result(
+    train_spec: TrainSpec, result: RunResult, rows: Sequence[ScoredRow]
+) -> tuple[RunResult, Sequence[ScoredRow]]:
+    """Return a result with its calibration and its value, and the rows as it predicts them.
+
+    Args:
+        rows: predictions of the network for the rows that were held back, if there are any.
+    """
+    calibration = fit_calibration(train_spec.task, train_spec.metric, rows)
+    result = result._replace(margin=calibration.margin, calibration=calibration)
+    if not rows:
+        return result, rows
+    rows = calibration.correct(rows)
+    if result.value is None or calibration.for_trainer is not None:
+        result = result._replace(value=SCORES[train_spec.metric](rows))
+    return result, rows

@@ -21,6 +21,7 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.train.final_metric import (
+    calibrate_result,
     choose_group_result,
     count_group_candidates,
     rank_candidates,
@@ -53,7 +54,6 @@ from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, is_better
-from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
 from cerebro_plpy.preprocessing.scoring.metrics import (
     LARGER_IS_BETTER,
     SCORES,
@@ -121,16 +121,13 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
         scored_rows = predict_holdout(results.context, rows, network)
     if not is_value_known:
         result = result._replace(value=None)
-        if scored_rows:
-            result = result._replace(value=SCORES[train_spec.metric](scored_rows))
-    if scored_rows:
+    result, calibrated_rows = calibrate_result(train_spec, result, scored_rows)
+    if calibrated_rows:
         loss = FALLBACK_METRICS[train_spec.task]
-        result = result._replace(loss=SCORES[loss](scored_rows))
+        result = result._replace(loss=SCORES[loss](calibrated_rows))
     comparison = Comparison(better=True)
     if entry is not None and not is_first:
-        comparison = _compare_with_deployed(results, entry, rows, scored_rows)
-    calibration = fit_calibration(train_spec.task, scored_rows)
-    result = result._replace(margin=calibration.margin, calibration=calibration)
+        comparison = _compare_with_deployed(results, entry, rows, calibrated_rows)
     if train_spec.start is not None:
         result = result._replace(base=(train_spec.start.run_id, train_spec.start.mst_key))
     added_version = model_registry.add(
@@ -149,7 +146,7 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     )
     _report_version(results, result, added_version, comparison)
     if not is_regression:
-        _report_unpredicted_classes(results, added_version.version, scored_rows)
+        _report_unpredicted_classes(results, added_version.version, calibrated_rows)
     return NewVersion(train_spec.model, added_version.version, added_version.backend)
 
 
@@ -167,6 +164,13 @@ def _report_version(
         f"model {train_spec.model!r}: version {version}, which is {_list_keys(keys)} of run "
         f"{results.run.run_id} with {train_spec.metric} {value}, {outcome}"
     )
+    threshold = result.calibration.threshold
+    if threshold is not None:
+        results.db.notice(
+            f"version {version} of model {train_spec.model!r} predicts "
+            f"{train_spec.classes[1]!r} from a probability of {threshold:.4g} on, which is best "
+            f"for {train_spec.metric} of the rows held back"
+        )
 
 
 def _report_unpredicted_classes(
@@ -288,21 +292,15 @@ def _complete_group_result(
     rows: HoldoutRows | None,
     deadline: float,
 ) -> RunResult:
-    """Compute the value that the log lacks, and the margin of a regression."""
+    """Compute the calibration, and the value that the log lacks."""
     metric = results.train_spec.metric
-    is_regression = results.train_spec.task == REGRESSION
     if results.train_spec.final_metric is None and not has_value(result, metric):
         result = result._replace(value=None)
     if rows is None or time.monotonic() >= deadline:
         return result
-    if result.value is not None and not is_regression:
-        return result
     network = results.make_network(result, config)
     scored_rows = predict_holdout(results.context, rows, network, config["group_value"])
-    if result.value is None:
-        result = result._replace(value=SCORES[metric](scored_rows))
-    calibration = fit_calibration(results.train_spec.task, scored_rows)
-    return result._replace(margin=calibration.margin, calibration=calibration)
+    return calibrate_result(results.train_spec, result, scored_rows)[0]
 
 
 def _compare_with_deployed(
@@ -345,7 +343,9 @@ def _compare_with_deployed(
         )
         return Comparison(True)
     metrics = (train_spec.metric, FALLBACK_METRICS[train_spec.task])
-    return Comparison(predicts_better(metrics, scored_rows, deployed_rows))
+    return Comparison(
+        predicts_better(metrics, scored_rows, deployed.calibration.correct(deployed_rows))
+    )
 
 
 def predicts_better(

@@ -60,7 +60,7 @@ def average_rows(parts: Sequence[tuple[Sequence[ScoredRow], int]]) -> list[Score
     >>> first = [ScoredRow("a", {"a": 1.0, "b": 0.0})]
     >>> second = [ScoredRow("a", {"a": 0.0, "b": 1.0})]
     >>> average_rows([(first, 3), (second, 1)])
-    [ScoredRow(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0)]
+    [ScoredRow(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0, prediction=None)]
     """
     return _combine(parts, sum(count for _, count in parts))
 
@@ -71,7 +71,7 @@ def add_rows(parts: Sequence[tuple[Sequence[ScoredRow], float]]) -> list[ScoredR
     >>> first = [ScoredRow("a", {"a": 1.0, "b": 0.0})]
     >>> second = [ScoredRow("a", {"a": 0.0, "b": 1.0})]
     >>> add_rows([(first, 0.75), (second, 0.25)])
-    [ScoredRow(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0)]
+    [ScoredRow(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0, prediction=None)]
     """
     return _combine(parts, 1.0)
 

@@ -8,14 +8,20 @@ from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.scoring.calibration import NO_CALIBRATION, Calibration
 from cerebro_plpy.preprocessing.scoring.error_quantiles import ErrorQuantiles
 from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow, absolute_errors
+from cerebro_plpy.preprocessing.scoring.temperature import fit_temperature
+from cerebro_plpy.preprocessing.scoring.threshold import fit_threshold
 
 
-def fit_calibration(task: str, rows: Sequence[ScoredRow]) -> Calibration:
+def fit_calibration(task: str, metric: str, rows: Sequence[ScoredRow]) -> Calibration:
     """Return the calibration of a model.
 
     Args:
+        metric: the metric by which versions are compared; a threshold is chosen for it.
         rows: predictions for the rows that were held back; none if they were removed.
     """
-    if not rows or task != REGRESSION:
+    if not rows:
         return NO_CALIBRATION
-    return Calibration(errors=ErrorQuantiles.from_errors(absolute_errors(rows)))
+    if task == REGRESSION:
+        return Calibration(errors=ErrorQuantiles.from_errors(absolute_errors(rows)))
+    heated = Calibration(temperature=fit_temperature(rows))
+    return heated._replace(threshold=fit_threshold(metric, heated.correct(rows)))

@@ -22,6 +22,7 @@ class ScoredRow(NamedTuple):
     label: str  # the text of its class or number
     classes: Mapping[str, float]  # predicted probabilities by class; empty for numbers
     number: float = math.nan  # predicted number
+    prediction: str | None = None  # predicted class; None for the most probable one
 
 
 def accuracy(rows: Sequence[ScoredRow]) -> float:
@@ -34,7 +35,9 @@ def accuracy(rows: Sequence[ScoredRow]) -> float:
 
 
 def find_prediction(row: ScoredRow) -> str:
-    """Return the most probable class of a row, the first of equals."""
+    """Return the predicted class of a row: as a rule the most probable one, the first of equals."""
+    if row.prediction is not None:
+        return row.prediction
     return max(row.classes, key=lambda name: row.classes[name])
 
 
