@@ -233,3 +233,34 @@ def smoothed_apart(
     for model in (ours, plain):
         model.train_on_batch(_alone(inputs), targets)
     return ours.get_weights(), plain.get_weights(), losses[0], losses[1]
+
+
+def counts_apart(
+    text: str, inputs: list[np.ndarray], targets: np.ndarray, measure: tuple[float, float, float]
+) -> tuple[list[np.ndarray], list[np.ndarray], list[float]]:
+    """Weights after a step of a model that predicts by logarithms, and of its logarithms that are
+    trained by Poisson's deviance; and the squared error, as the model says and as it should be.
+
+    Args:
+        measure: the lowest number, the mean less that, and the deviation.
+    """
+    import keras
+
+    low, span, deviation = measure
+    whole, twin = keras.models.model_from_json(text), keras.models.model_from_json(text)
+    twin.set_weights(whole.get_weights())
+    logarithms = keras.Model(twin.inputs, twin.get_layer("out_out").output)
+
+    def deviance(y: Any, z: Any) -> Any:
+        return keras.ops.mean(2 / deviation * (span * keras.ops.exp(z) - (y - low) * z), axis=-1)
+
+    for model, loss in ((whole, "mean_squared_error"), (logarithms, deviance)):
+        model.compile(keras.optimizers.SGD(0.1), loss, run_eagerly=_eagerly())
+    predicted = low + span * np.exp(_array(logarithms(_alone(inputs))))
+    losses = [
+        float(whole.evaluate(_alone(inputs), targets, verbose=0)),
+        float(((predicted - targets) ** 2).mean()),
+    ]
+    for model in (whole, logarithms):
+        model.train_on_batch(_alone(inputs), targets)
+    return whole.get_weights(), twin.get_weights(), losses

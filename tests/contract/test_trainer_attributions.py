@@ -15,7 +15,14 @@ from trainer_peer import Peer
 from trainer_programs import weights
 
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.configs.templates.layers.model_io import Classes, Floats, Head, Measure, Table
+from cerebro_plpy.configs.templates.layers.model_io import (
+    LOG,
+    Classes,
+    Floats,
+    Head,
+    Measure,
+    Table,
+)
 from cerebro_plpy.configs.templates.networks.cnn import CNN
 from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.networks.realmlp import REALMLP
@@ -31,6 +38,8 @@ TABLES = {
     "categories": Table(0, 0, (5, 3)),
 }
 HEADS: tuple[Head, ...] = (Classes(3), Floats((Measure(1.0, 3.0, -500.0, 500.0),)))
+SKEWED = Floats((Measure(0.0, 1.0, -1.0, 1e6),))
+"""A target that is predicted by its logarithm here."""
 SMOOTH = ("linear", "realmlp", "realmlp_simple")
 """Of other networks that are drawn at random the way would need more points: the gap tells by how
 much it misses.
@@ -99,7 +108,9 @@ def attributed(
 
 def architecture(template: Template, table: Table, head: Head) -> str:
     """A small network."""
-    small = {"width": 16, "depth": 2} if template.name != "linear" else {}
+    small: dict[str, object] = {"width": 16, "depth": 2} if template.name != "linear" else {}
+    if head == SKEWED:
+        small["link"] = LOG
     return template.architecture(table, head, template.params(head, 1000, small))
 
 
@@ -157,6 +168,7 @@ def outputs(trainer: Peer, arrays: Arrays, head: Head) -> np.ndarray:
         ),
         pytest.param(REALMLP, "numbers", HEADS[1], id="numbers"),
         pytest.param(REALMLP, "categories", HEADS[1], id="categories"),
+        pytest.param(LINEAR, "mixed", SKEWED, id="logarithms"),
     ],
 )
 def test_attributions_make_up_the_difference(

@@ -25,6 +25,7 @@ from cerebro_plpy.configs.templates.layers.encoders import WORD_WIDTH
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph
 from cerebro_plpy.configs.templates.layers.model_io import (
     FARTHEST,
+    LOG,
     TEXT,
     Classes,
     Floats,
@@ -135,7 +136,12 @@ def test_whatever_comes_is_predicted_within_bounds(
     # Networks of arrays read columns as the ResNet does.
     tables = (CASES[1], CASES[5]) if template in (TEXTS, SERIES, CNN) else CASES
     cases = [(case, small) for case in (*tables, (OF_ARRAYS, CLASSES))]
-    for (table, head), params in [*cases, *((CASES[0], params) for params in pieces)]:
+    links = [{**small, "link": LOG}] if any(f.name == "link" for f in template.fields) else []
+    for (table, head), params in [
+        *cases,
+        *((CASES[0], params) for params in pieces),
+        *((CASES[1], params) for params in links),
+    ]:
         text = template.architecture(table, head, template.params(head, ROWS, params))
         found, again = plain.submit(
             plain_keras.predictions_twice, text, extreme_inputs(table)
@@ -290,6 +296,23 @@ def test_members_are_trained_by_the_mean_of_their_losses(
         plain_keras.members_apart, text, columns()[0], targets.astype(np.float32)
     ).result()
     for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.one_framework
+def test_logarithms_are_trained_by_the_deviance_of_poisson(plain: ProcessPoolExecutor) -> None:
+    """A step is that of the deviance, and the loss that of the target as it is."""
+    measure = Measure(2.0, 0.5, 1.0, 9.0)
+    head = Floats((measure,))
+    params = SIMPLE.params(head, ROWS, {"width": 8, "link": LOG})
+    counts = np.random.default_rng(2).poisson(1.0, (ROWS, 1))
+    targets = (measure.low + np.minimum(counts, 8)).astype(np.float32)
+    text = SIMPLE.architecture(TABLE, head, params)
+    whole, twin, losses = plain.submit(
+        plain_keras.counts_apart, text, columns()[0], targets, (1.0, 1.0, 0.5)
+    ).result()
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    for one, other in zip(whole, twin, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 

@@ -200,12 +200,22 @@ class TreeNodes:
             second = self._nodes.add("Sigmoid", scores)
             first = self._nodes.add("Sub", self._nodes.add_constant(np.ones((1, 1))), second)
             return self._nodes.add("Concat", first, second, axis=1)
+        if spec.has_logarithms:
+            scores = self._add_exponential(scores)
         for operator, bound in (("Max", spec.low), ("Min", spec.high)):
             if bound is not None:
                 scores = self._nodes.add(
                     operator, scores, self._nodes.add_constant(np.array([bound]))
                 )
         return scores
+
+    def _add_exponential(self, scores: str) -> str:
+        """Add low + exp(score), of scores that are limited as in the trainer."""
+        low = float(self._spec.low or 0.0)
+        span = float(self._spec.high or 0.0) - low
+        ceiling = self._nodes.add_constant(np.array([np.log(span)]))
+        ratios = self._nodes.add("Exp", self._nodes.add("Min", scores, ceiling))
+        return self._nodes.add("Add", ratios, self._nodes.add_constant(np.array([low])))
 
     def _add_float(self, value: float) -> str:
         return self._nodes.add_constant(np.array([value], np.float32))

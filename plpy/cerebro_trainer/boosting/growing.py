@@ -18,6 +18,7 @@ from cerebro_trainer.boosting.blocks import iterate_blocks
 from cerebro_trainer.boosting.model.forest import Tree
 from cerebro_trainer.boosting.model.model_text import format_objective, read_trees
 from cerebro_trainer.boosting.model.spec import TreesSpec
+from cerebro_trainer.boosting.transforms import lowest_number
 from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.wire.frames import Array, Float32Array
 
@@ -37,6 +38,8 @@ by categories of 5 to 8 codes. On eleven other tables this made no difference be
 """
 VALUES_PER_THREAD = 100_000
 """Numbers for which another thread is worth its wait at the end of each split."""
+MIN_MEAN = 1e-30
+"""Smallest mean whose logarithm is the base; rows may all have the lowest number."""
 SEED_BITS = 31
 
 
@@ -118,7 +121,11 @@ class BinnedRows:
         if int(self.rows * spec.row_share) < 2 * spec.min_rows:
             # Too few for two leaves; without any row in a bag LightGBM fails.
             return Growth([], None, spec.outputs)
-        self._dataset.set_label(targets.astype(np.float32))
+        numbers = _shift_targets(spec, targets)
+        if spec.has_logarithms and not numbers.any():
+            # Nothing is above the lowest number; without any such row LightGBM fails.
+            return Growth([], None, spec.outputs)
+        self._dataset.set_label(numbers.astype(np.float32))
         self._dataset.set_weight(weights)
         self._dataset.set_init_score(scores.reshape(-1, order="F"))
         parameters = {**self._parameters, **_list_growth_parameters(spec, seed)}
@@ -173,13 +180,23 @@ def compute_base(spec: TreesSpec, targets: Array, weights: Float32Array | None) 
         shares *= weights
     total = float(shares.sum()) or 1.0
     if spec.units == 1:
-        return np.array([float((shares * targets).sum()) / total])
+        mean = float((shares * _shift_targets(spec, targets)).sum()) / total
+        if spec.has_logarithms:
+            mean = float(np.log(max(mean, MIN_MEAN)))
+        return np.array([mean])
     sums = np.bincount(targets.astype(np.int64), shares, minlength=spec.units)
     probabilities = np.clip(sums / total, MIN_SHARE, 1 - MIN_SHARE)
     if spec.outputs == 1:
         return np.array([np.log(probabilities[1] / probabilities[0])])
     result: Floats = np.log(probabilities)
     return result
+
+
+def _shift_targets(spec: TreesSpec, targets: Array) -> Array:
+    """Return the numbers that trees learn: distances from the lowest one for a logarithm."""
+    if not spec.has_logarithms:
+        return targets
+    return np.maximum(targets.astype(np.float64) - lowest_number(spec), 0.0)
 
 
 def join_arrays(arrays: Sequence[Array]) -> Array:

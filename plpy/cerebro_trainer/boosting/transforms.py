@@ -13,6 +13,8 @@ MAX_SCORE = 700.0
 
 def compute_outputs(spec: TreesSpec, scores: Floats) -> Floats:
     """Return the outputs of rows, shape (rows, units)."""
+    if spec.has_logarithms:
+        return _exponentiate(spec, scores)
     if spec.units == 1:
         if spec.low is not None:
             scores = np.maximum(scores, spec.low)
@@ -28,6 +30,29 @@ def compute_outputs(spec: TreesSpec, scores: Floats) -> Floats:
     return result
 
 
+def lowest_number(spec: TreesSpec) -> float:
+    """Return the lowest number, which a link of logarithms needs."""
+    assert spec.low is not None
+    return spec.low
+
+
+def _exponentiate(spec: TreesSpec, scores: Floats) -> Floats:
+    """Return low + exp(score), and at most the highest number, as networks do."""
+    assert spec.high is not None
+    low = lowest_number(spec)
+    ceiling = np.log(spec.high - low)
+    return np.minimum(low + np.exp(np.minimum(scores, ceiling)), spec.high)
+
+
+def _average_slope(spec: TreesSpec, begin: Floats, end: Floats) -> Floats:
+    """Return the differences of numbers, divided by those of their scores."""
+    way = end - begin
+    change = _exponentiate(spec, end) - _exponentiate(spec, begin)
+    is_way = way != 0
+    slopes: Floats = np.where(is_way, change / np.where(is_way, way, 1.0), 0.0)
+    return slopes
+
+
 def average_slopes(spec: TreesSpec, begin: Floats, end: Floats, units: Floats) -> Floats:
     """Return the mean slopes of an output by the scores, on the straight way between two scores.
 
@@ -41,6 +66,8 @@ def average_slopes(spec: TreesSpec, begin: Floats, end: Floats, units: Floats) -
     Returns:
         The slopes, shape (rows, outputs).
     """
+    if spec.has_logarithms:
+        return _average_slope(spec, begin, end)
     if spec.units == 1:
         return np.ones_like(end)
     points, weights = np.polynomial.legendre.leggauss(POINTS)

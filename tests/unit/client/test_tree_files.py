@@ -84,13 +84,15 @@ def make_stored(units: int, architecture: str, weights: Any, *shares: float) -> 
 
 
 @cache
-def make_trained(units: int) -> tuple[StoredModel, BoostedTrees]:
+def make_trained(units: int, link: str | None = None) -> tuple[StoredModel, BoostedTrees]:
     """Trees that have grown over such rows, as they are stored, and in the trainer."""
     values: dict[str, Any] = {
         "inputs": INPUTS, "units": units, "low": -1.0, "category_levels": 39
     }  # fmt: skip
     if units > 1:
         values["low"] = None
+    if link is not None:
+        values |= {"link": link, "high": 2.0}
     learner = BoostedTrees(tree_tables.make_program(**values), 1)
     arrays = tuple(RawRows(describe(units)).inputs(make_rows(ROWS, 1)).values())
     score = arrays[0][:, 0] + (arrays[1][:, 0] > 3) + (arrays[1][:, 1] % 3) + arrays[3][:, 1]
@@ -103,15 +105,18 @@ def make_trained(units: int) -> tuple[StoredModel, BoostedTrees]:
 
 
 UNITS = pytest.mark.parametrize("units", (1, 2, 3))
+KINDS = pytest.mark.parametrize(("units", "link"), [(1, None), (1, "log"), (2, None), (3, None)])
 pytestmark = pytest.mark.filterwarnings(
     "ignore:column .* which the model does not know:UserWarning"
 )
 
 
-@UNITS
-def test_files_predict_what_the_trainer_predicts(units: int, tmp_path: Path) -> None:
+@KINDS
+def test_files_predict_what_the_trainer_predicts(
+    units: int, link: str | None, tmp_path: Path
+) -> None:
     """Of rows that are new, by LightGBM and by ONNX, from raw columns."""
-    stored, learner = make_trained(units)
+    stored, learner = make_trained(units, link)
     table = make_rows(300, 2)
     (expected,) = learner.predict([*RawRows(stored.description).inputs(table).values()])
 
@@ -131,6 +136,8 @@ def test_files_predict_what_the_trainer_predicts(units: int, tmp_path: Path) -> 
     rows = RawRows.of(description.read_text())
     booster = lightgbm.Booster(model_file=path)
     scores = np.asarray(booster.predict(rows.matrix(table)))
+    if link is not None:
+        scores = np.minimum(scores - 1.0, 2.0)
     if units == 1:
         scores = np.maximum(scores, -1.0)
     if units == 2:

@@ -72,8 +72,9 @@ def test_an_architecture_has_the_fields_the_inputs_and_the_epochs(
     assert [config.pop(name) for name in ("low", "high")] == bounds
     assert (config.pop("units"), config.pop("epochs")) == (head.units, epochs)
     TreesSpec.from_architecture(json.loads(text))  # a trainer reads it
-    weight = params["class_weight"]
-    assert {**config, "class_weight": weight} == params
+    link = config.pop("link", "identity")
+    assert link == (params["link"] if head == FLOAT else "identity")
+    assert {**config, "class_weight": params["class_weight"], "link": params["link"]} == params
     assert type(params["trees"]) is int and params["trees"] >= 100
     assert estimate_state_bytes(head, params) <= ROOM_BYTES or params["trees"] == 100
 

@@ -25,6 +25,7 @@ from cerebro_plpy.configs.templates.networks.linear import LINEAR
 from cerebro_plpy.configs.templates.networks.realmlp import REALMLP, SIMPLE
 from cerebro_plpy.configs.templates.registry import DEFAULT_TEMPLATES, TEMPLATES, select_suitable
 from cerebro_plpy.configs.templates.template_space import TemplateSpace
+from cerebro_plpy.configs.templates.trees.boosting import BOOSTING
 from cerebro_plpy.errors import InvalidParameter
 
 HEADS: list[Head] = [Classes(3), Floats((Measure(1.0, 2.0, 0.0, 9.0),))]
@@ -112,6 +113,27 @@ def test_labels_are_smoothed_only_on_request_or_if_it_does_no_harm(head: Head) -
     assert {p["label_smoothing"] for _, p, _ in default_proposals} == {0.0, 0.1}
 
 
+@pytest.mark.parametrize("rows", [MANY_ROWS - 1, MANY_ROWS])
+@pytest.mark.parametrize(
+    ("high", "links"), [(2.9, {"identity"}), (3.0, {"identity", "log"})], ids=["even", "skewed"]
+)
+def test_logarithms_are_tried_for_skewed_targets_only(
+    rows: int, high: float, links: set[str]
+) -> None:
+    """The usual configuration comes first, whatever the number of rows."""
+    head = Floats((Measure(0.0, 1.0, -1.0, high),))
+    for template in (LINEAR, REALMLP, BOOSTING):
+        goal = SearchGoal(head, rows, {})
+        params = [p for _, p, _ in islice(propose_configs([template], goal, 1), 30)]
+        assert {each["link"] for each in params} == links
+        assert params[0]["link"] == "identity"
+    for template in (LINEAR, BOOSTING):
+        second = list(islice(propose_configs([template], SearchGoal(head, rows, {}), 1), 2))[1]
+        assert (second.params["link"] == "log") == ("log" in links)
+    asked = islice(propose_configs([LINEAR], SearchGoal(head, rows, {"link": "log"}), 1), 3)
+    assert {each.params["link"] for each in asked} == {"log"}, "a call may name it for any target"
+
+
 @pytest.mark.parametrize(
     ("metric", "is_worsened"),
     [("log_loss", True), ("auc", True), ("accuracy", False), (None, False)],
@@ -155,6 +177,7 @@ def test_prior_configurations_are_tried_early_and_once() -> None:
         "batch_size": 64,
         "class_weight": "none",
         "weight_decay": 0.25,
+        "link": "identity",
     }
     assert proposals[6].params == {
         **REALMLP.params(HEADS[0], 100, {}),

@@ -49,6 +49,7 @@ FIXED_FIELDS = {
     "frequency",
     "label_smoothing",
     "activation",
+    "link",
 }
 """Fields that change the steps of an epoch, or weights, their initialization or their use."""
 

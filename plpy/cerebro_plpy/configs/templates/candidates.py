@@ -167,7 +167,8 @@ def propose_configs(
     for iterator in iterators:
         yield from select_new(islice(iterator, 1))
     for iterator, template in zip(iterators, templates):
-        yield from select_new(islice(iterator, len(template.starts)))
+        start_count = len(template.starts) + len(template.find_skewed_starts(goal.head))
+        yield from select_new(islice(iterator, start_count))
     yield from select_new(_propose_prior(templates, goal, seed, prior_configs.similar))
     while iterators and not learning:
         # All templates draw their configurations before the first one of a round is yielded.
@@ -195,7 +196,8 @@ def _propose_forever(template: Template, goal: SearchGoal, random: Random) -> It
     starts: tuple[Params, ...] = ({}, *template.starts)
     if goal.rows >= MANY_ROWS:
         starts = (*template.starts, {})
-    for start in starts:
+    first, *others = starts
+    for start in (first, *template.find_skewed_starts(goal.head), *others):
         values = _fit_space(template, goal.space, {**defaults, **start}, random)
         reason = "good to begin with" if start else "usual values"
         yield Proposal(template, template.params(goal.head, goal.rows, values), reason)

@@ -6,7 +6,9 @@ Without a range, a search does not change the field.
 from __future__ import annotations
 
 from cerebro_plpy.configs.search_space.distributions import Choices, Distribution, Range
-from cerebro_plpy.configs.templates.template import Field
+from cerebro_plpy.configs.templates.layers.model_io import IDENTITY, LOG, Floats, Head
+from cerebro_plpy.configs.templates.template import Field, Params
+from cerebro_plpy.records import replace
 
 
 def make_learning_rate(
@@ -59,3 +61,26 @@ def make_depth(meaning: str, default: int, low: int, high: int, largest: int = 1
     """Return the field `depth`."""
     distribution = Range(low, high, "linear", is_integer=True)
     return Field("depth", meaning, default, distribution, limits=(1, largest), is_whole=True)
+
+
+def apply_link(head: Head, params: Params) -> Head:
+    """Return the head with the link of a configuration.
+
+    Older configurations have no link. Classes and targets without logarithms have none either.
+    """
+    if not isinstance(head, Floats) or params.get(LINK.name) != LOG:
+        return head
+    if not all(target.has_logarithms for target in head.targets):
+        return head
+    return replace(head, link=LOG)
+
+
+LINK = Field(
+    "link",
+    "How a number is predicted: as it is, or by its logarithm, for skewed positive numbers",
+    IDENTITY,
+    Choices((IDENTITY, LOG)),
+    words=(IDENTITY, LOG),
+    for_skewed=True,
+)
+"""The link of generalized linear models; with the logarithm, the loss is Poisson's deviance."""

@@ -82,10 +82,13 @@ class Field:
     floats: Value | None = None  # other default for float targets
     calibrated: Value | None = None  # other default if models are ranked by probabilities
     settled: bool = False  # other defaults are not searched
+    for_skewed: bool = False  # it is searched for skewed float targets only
 
     def find_distribution(self, head: Head) -> Distribution:
         """Return the distribution of a search, unless the caller defines another one."""
         default = self.find_default(head)
+        if self.for_skewed and not (isinstance(head, Floats) and head.is_skewed):
+            return Choices((default,))
         if self.settled and default != self.default:
             return Choices((default,))
         return self.distribution
@@ -166,6 +169,13 @@ class Template:
     architecture: Callable[[Table, Head, Params], str]  # returns JSON; takes all fields
     starts: tuple[Params, ...] = ()  # first configurations of a search over many rows
     kind: str | None = None  # it is only for tables with a wide column of this kind
+    skewed_starts: tuple[Params, ...] = ()  # further ones for skewed float targets
+
+    def find_skewed_starts(self, head: Head) -> tuple[Params, ...]:
+        """Return the configurations that a search tries second."""
+        if isinstance(head, Floats) and head.is_skewed:
+            return self.skewed_starts
+        return ()
 
     @property
     def requirement(self) -> str:

@@ -58,6 +58,8 @@ def write_model(
 
 def format_objective(spec: TreesSpec) -> str:
     """Return the objective, which decides how scores become predictions."""
+    if spec.has_logarithms:
+        return "poisson"
     if spec.units == 1:
         return "regression"
     if spec.outputs == 1:

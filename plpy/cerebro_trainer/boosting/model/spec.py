@@ -28,6 +28,9 @@ MAX_NODES = 1 << 25
 MAX_LEVELS = 4096
 """Levels of a category whose sets are stored as bits."""
 WORD_BITS = 32
+IDENTITY = "identity"
+LOG = "log"
+"""Links: scores of a number add up to it, or to the logarithm of its distance from `low`."""
 INPUTS = ("numbers", "indicators", "missing", "cardinalities", "vectors")
 
 
@@ -86,6 +89,7 @@ class TreesSpec:
     column_share: float  # of the columns, drawn for each tree
     max_bins: int  # of a column
     category_levels: int  # categories with more codes are read as numbers
+    link: str = IDENTITY  # of a number: what scores add up to
 
     @classmethod
     def from_architecture(cls, architecture: Mapping[str, Any]) -> TreesSpec:
@@ -100,7 +104,10 @@ class TreesSpec:
         unknown = sorted(set(architecture) - {"class_name", "config"})
         if unknown:
             raise TreesError(f"an architecture of boosted trees has no {', '.join(unknown):.80}")
-        config = Fields("config", architecture.get("config"), cls.__dataclass_fields__)
+        values = architecture.get("config")
+        if isinstance(values, dict):
+            values = {"link": IDENTITY, **values}
+        config = Fields("config", values, cls.__dataclass_fields__)
         spec = cls(
             inputs=_read_inputs(config.values["inputs"]),
             units=config.read_integer("units", 1, MAX_COLUMNS),
@@ -116,8 +123,10 @@ class TreesSpec:
             column_share=config.read_number("column_share", 0.0, 1.0, is_open=True),
             max_bins=config.read_integer("max_bins", 2, 4095),
             category_levels=config.read_integer("category_levels", 0, MAX_LEVELS),
+            link=config.read_choice("link", (IDENTITY, LOG)),
         )
         spec._check_size()
+        spec._check_link()
         return spec
 
     def _check_size(self) -> None:
@@ -137,6 +146,19 @@ class TreesSpec:
             )
         if self.low is not None and self.high is not None and self.low > self.high:
             raise TreesError(f"low is {self.low}, above high, which is {self.high}")
+
+    def _check_link(self) -> None:
+        has_range = self.low is not None and self.high is not None and self.low < self.high
+        if self.link == LOG and not (self.units == 1 and has_range):
+            raise TreesError(
+                f"the link {LOG!r} is for a number from low to high; received "
+                f"{count_nouns(self.units, 'unit')}, low {self.low} and high {self.high}"
+            )
+
+    @property
+    def has_logarithms(self) -> bool:
+        """True if scores add up to the logarithm of a number's distance from `low`."""
+        return self.link == LOG
 
     @property
     def outputs(self) -> int:
@@ -218,6 +240,16 @@ class Fields:
                 f"{value!r:.80}"
             )
         return float(value)
+
+    def read_choice(self, key: str, choices: Sequence[str]) -> str:
+        """Return one of several texts."""
+        value = self.values[key]
+        if value not in choices:
+            raise TreesError(
+                f'"{key}" of boosted trees must be one of {", ".join(choices)}, received '
+                f"{value!r:.80}"
+            )
+        return str(value)
 
     def read_bound(self, key: str) -> float | None:
         """Return a finite number or None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from tree_tables import COLUMNS, make_buffer, make_grown, make_program, units_and_buffers
 
 from cerebro_trainer.boosting import library
+from cerebro_trainer.boosting.columns import ColumnReader
 from cerebro_trainer.boosting.family import BoostedTrees
 from cerebro_trainer.boosting.growing import make_seed
+from cerebro_trainer.boosting.model.model_text import write_model
 from cerebro_trainer.boosting.row_memory import RowMemory
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError, DamagedState, RequestError
@@ -264,6 +267,73 @@ def test_without_lightgbm_trees_predict_but_do_not_grow(monkeypatch: pytest.Monk
     with pytest.raises(ConfigError, match="LightGBM") as caught:
         fresh.grow(["a"], 1, 1)
     assert caught.value.sqlstate == "0A000" and "pip install" in str(caught.value.hint)
+
+
+def make_counts(rows: int, seed: int) -> Buffer:
+    """Return rows with counts whose means are exponentials of a sum, in steps of a deviation."""
+    buffer = make_buffer(rows, seed=seed)
+    generator = np.random.default_rng(seed)
+    counts = generator.poisson(np.exp(buffer.targets[0].clip(-3, 3))).clip(max=60)
+    return replace(buffer, targets=((counts / 4 - 0.5).astype(np.float32),))
+
+
+COUNTED: dict[str, Any] = {"low": -0.5, "high": 14.5, "link": "log"}
+
+
+@cache
+def grow_counts() -> tuple[BoostedTrees, list[Buffer]]:
+    """Return trees that predict by logarithms, and the buffers that they have grown over."""
+    learner = BoostedTrees(make_program(trees=60, **COUNTED), 1)
+    buffers = [make_counts(400, seed) for seed in (1, 2)]
+    tree_tables.grow(learner, buffers, rounds=20)
+    return learner, buffers
+
+
+def test_logarithms_are_those_of_lightgbm_by_poissons_deviance() -> None:
+    """Outputs are low + exp(score); the mean of predictions is that of the target."""
+    learner, buffers = grow_counts()
+    spec = learner.spec
+    booster = library.get().Booster(model_str=write_model(spec, learner.forest))
+    predicted = []
+    for buffer in buffers:
+        (outputs,) = learner.predict(buffer.inputs)
+        theirs = booster.predict(ColumnReader(spec).read(buffer.inputs))
+        np.testing.assert_allclose(outputs[:, 0], np.minimum(-0.5 + theirs, 14.5), rtol=1e-5)
+        assert outputs.min() > -0.5
+        predicted.append(outputs)
+    counts = np.concatenate([buffer.targets[0] for buffer in buffers]) + 0.5
+    means = np.concatenate(predicted) + 0.5
+    assert means.mean() == pytest.approx(counts.mean(), rel=0.02)
+    deviances = [(m - counts * np.log(m)).mean() for m in (means, counts.mean())]
+    assert deviances[0] < deviances[1] - 0.1
+
+
+def test_contributions_to_logarithms_add_up_to_what_the_number_gains() -> None:
+    learner, buffers = grow_counts()
+    inputs = [array[:40] for array in buffers[0].inputs]
+    attributions = learner.attribute(inputs, COLUMNS, [], np.zeros(40, np.int64))
+    assert np.abs(attributions.gap).max() < 1e-6
+    gain = learner.predict(inputs)[0][:, 0] - attributions.values.sum(axis=1)
+    assert np.ptp(gain) < 1e-5
+
+
+def test_rows_of_the_lowest_number_alone_are_learned_by_logarithms() -> None:
+    learner = BoostedTrees(make_program(**COUNTED), 1)
+    buffer = make_counts(100, 1)
+    buffer = replace(buffer, targets=(np.full((100, 1), -0.5, np.float32),))
+    assert tree_tables.grow(learner, [buffer])[-1] == pytest.approx(0.0, abs=1e-12)
+    assert np.isfinite(learner.predict(buffer.inputs)[0]).all()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"link": "logit"}, {"link": 1}, {"link": "log"}, {"link": "log", "low": 1.0, "high": 1.0}],
+)
+def test_a_link_is_known_and_has_bounds(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="link"):
+        BoostedTrees(make_program(**values), 1)
+    with pytest.raises(ConfigError, match="is for a number"):
+        BoostedTrees(make_program(2, **COUNTED), 1)
 
 
 def test_predictions_of_numbers_have_bounds() -> None:

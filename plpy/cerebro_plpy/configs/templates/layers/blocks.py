@@ -32,6 +32,7 @@ from cerebro_plpy.configs.templates.layers.keras_graph import (
 )
 from cerebro_plpy.configs.templates.layers.model_io import (
     FARTHEST,
+    LOG,
     Classes,
     Floats,
     Head,
@@ -325,6 +326,8 @@ def add_prediction(graph: Graph, raw: Tensor, head: Head) -> Tensor:
 def _scale_to_targets(graph: Graph, raw: Tensor, head: Floats) -> Tensor:
     """Return mean + deviation·raw within the bounds, trained as if targets were standardized.
 
+    With the link LOG, the prediction is that of `_exponentiate`.
+
     Targets that are standardized before they are packed need the bounds only. The gradient of a
     prediction outside the bounds is that of a prediction within them.
 
@@ -339,9 +342,33 @@ def _scale_to_targets(graph: Graph, raw: Tensor, head: Floats) -> Tensor:
     )
     values = raw
     change = graph.subtract(raw, graph.operation("StopGradient", raw))
-    if not head.is_standardized:
+    if head.link == LOG:
+        values = _exponentiate(graph, raw, head)
+    elif not head.is_standardized:
         values = graph.add(graph.multiply(raw, deviations), means)
+    if not head.is_standardized:
         inverses = Constant(tuple(1 / target.deviation for target in head.targets))
         change = graph.multiply(change, inverses)
     clamped = graph.operation("Minimum", graph.operation("Maximum", values, lows), highs)
     return graph.add(graph.operation("StopGradient", clamped), change)
+
+
+def _exponentiate(graph: Graph, raw: Tensor, head: Floats) -> Tensor:
+    """Return low + (mean - low)·exp(raw), which is the mean if raw is 0.
+
+    The gradient of half a squared error is prediction - target if that of the prediction with
+    respect to raw is taken for 1, as `_scale_to_targets` does. It is then the gradient of Poisson's
+    deviance, whose minimum is the mean of the targets. So predictions need no correction.
+
+    Raw numbers are limited where the highest target is reached, so that no exponential is infinite.
+    """
+    spans = [target.mean - target.low for target in head.targets]
+    ceilings = [
+        math.log((target.high - target.low) / span) for target, span in zip(head.targets, spans)
+    ]
+    bounded = graph.operation("Minimum", raw, Constant(tuple(ceilings)))
+    ratios = graph.operation("Exp", bounded)
+    return graph.add(
+        graph.multiply(ratios, Constant(tuple(spans))),
+        Constant(tuple(target.low for target in head.targets)),
+    )

@@ -5,10 +5,15 @@ All weights are initially 0, so a level of a category that was never seen has no
 
 from __future__ import annotations
 
-from cerebro_plpy.configs.templates.common_fields import make_learning_rate, make_weight_decay
+from cerebro_plpy.configs.templates.common_fields import (
+    LINK,
+    apply_link,
+    make_learning_rate,
+    make_weight_decay,
+)
 from cerebro_plpy.configs.templates.layers import blocks, encoders
 from cerebro_plpy.configs.templates.layers.keras_graph import Graph, Tensor, normal
-from cerebro_plpy.configs.templates.layers.model_io import Head, Table
+from cerebro_plpy.configs.templates.layers.model_io import LOG, Head, Table
 from cerebro_plpy.configs.templates.template import FIT_FIELDS, NetworkTemplate, Params
 
 FARTHEST = 16.0
@@ -26,7 +31,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
         terms.append(_weigh_levels(graph, table, codes, head.units))
     terms += encoders.encode_linear(graph, table, head.units)
     raw = blocks.add_bias(graph, "bias", blocks.add_up(graph, terms), normal(0.0))
-    return graph.to_json(blocks.add_prediction(graph, raw, head))
+    return graph.to_json(blocks.add_prediction(graph, raw, apply_link(head, params)))
 
 
 def _weigh_numbers(graph: Graph, numbers: Tensor, units: int) -> Tensor:
@@ -47,6 +52,8 @@ LINEAR = NetworkTemplate(
         make_learning_rate(0.01, 1e-3, 0.1),
         *FIT_FIELDS,
         make_weight_decay(0.0, 1e-5, 0.1),
+        LINK,
     ),
     architecture=_architecture,
+    skewed_starts=({LINK.name: LOG},),
 )

@@ -14,6 +14,8 @@ import math
 
 from cerebro_plpy.configs.search_space.distributions import Choices, Range
 from cerebro_plpy.configs.templates.common_fields import (
+    LINK,
+    apply_link,
     make_depth,
     make_dropout,
     make_learning_rate,
@@ -65,7 +67,7 @@ def _add_prediction(
     raw = blocks.add_dense(graph, "out", x, head.units, initialization)
     if isinstance(head, Classes):
         raw = blocks.smooth_labels(graph, raw, float(params.get("label_smoothing", 0.0)))
-    return blocks.add_prediction(graph, raw, head)
+    return blocks.add_prediction(graph, raw, apply_link(head, params))
 
 
 def _add_parametric_activation(graph: Graph, number: int, y: Tensor, params: Params) -> Tensor:
@@ -189,6 +191,7 @@ REALMLP = NetworkTemplate(
             Range(0.95, 0.995, "log_near_one"),
             limits=(0.5, 0.9999),
         ),
+        LINK,
     ),
     architecture=_architecture,
     optimizer={
@@ -214,6 +217,7 @@ SIMPLE = NetworkTemplate(
         _WIDTH,
         _DEPTH,
         _ACTIVATION,
+        LINK,
     ),
     architecture=_simple_architecture,
     optimizer={

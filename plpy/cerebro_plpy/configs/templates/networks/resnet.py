@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from cerebro_plpy.configs.templates.common_fields import (
+    LINK,
+    apply_link,
     make_depth,
     make_dropout,
     make_learning_rate,
@@ -27,7 +29,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     y = graph.layer("BatchNormalization", "last_normal", x)
     y = graph.layer("Activation", "last_relu", y, activation="relu")
     raw = graph.dense("out", y, head.units)
-    return graph.to_json(blocks.add_prediction(graph, raw, head))
+    return graph.to_json(blocks.add_prediction(graph, raw, apply_link(head, params)))
 
 
 def _add_block(graph: Graph, number: int, x: Tensor, params: Params) -> Tensor:
@@ -53,6 +55,7 @@ RESNET = NetworkTemplate(
         make_dropout(
             0.1, 0.0, 0.5, "residual_dropout", "The share of what a block adds that is left out"
         ),
+        LINK,
     ),
     architecture=_architecture,
 )

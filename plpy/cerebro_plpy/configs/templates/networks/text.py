@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cerebro_plpy.configs.search_space.distributions import Choices, Range
 from cerebro_plpy.configs.templates.common_fields import (
+    LINK,
+    apply_link,
     make_depth,
     make_dropout,
     make_learning_rate,
@@ -27,7 +29,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
         y = graph.layer("Activation", f"activation_{number}", y, activation="relu")
         x = blocks.add_dropout(graph, f"dropout_{number}", y, dropout)
     raw = graph.dense("out", x, head.units)
-    return graph.to_json(blocks.add_prediction(graph, raw, head))
+    return graph.to_json(blocks.add_prediction(graph, raw, apply_link(head, params)))
 
 
 TEXT = NetworkTemplate(
@@ -56,6 +58,7 @@ TEXT = NetworkTemplate(
             Range(2.0, 30.0, "log"),
             limits=(1e-3, 1e3),
         ),
+        LINK,
     ),
     architecture=_architecture,
 )

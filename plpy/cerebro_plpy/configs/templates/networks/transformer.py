@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 
 from cerebro_plpy.configs.templates.common_fields import (
+    LINK,
+    apply_link,
     make_depth,
     make_dropout,
     make_learning_rate,
@@ -34,7 +36,7 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
     y = graph.layer("LayerNormalization", "last_normal", first)
     y = graph.layer("Activation", "last_relu", y, activation="relu")
     raw = graph.dense("out", y, head.units)
-    return graph.to_json(blocks.add_prediction(graph, raw, head))
+    return graph.to_json(blocks.add_prediction(graph, raw, apply_link(head, params)))
 
 
 def _make_tokens(graph: Graph, table: Table, params: Params) -> Tensor:
@@ -97,6 +99,7 @@ TRANSFORMER = NetworkTemplate(
         make_width("Numbers of a token", (64, 96, 128, 192), default=64),
         make_depth("Layers that attend", 3, 1, 4),
         make_dropout(0.2, 0.0, 0.5, "attention_dropout", "The share of attention left out"),
+        LINK,
     ),
     architecture=_architecture,
 )

@@ -14,7 +14,9 @@ from typing import ClassVar
 from cerebro_plpy.configs.architecture.boosted_trees import write_architecture
 from cerebro_plpy.configs.search_space.distributions import Choices, Range
 from cerebro_plpy.configs.search_space.space import compile_text
+from cerebro_plpy.configs.templates.common_fields import LINK, apply_link
 from cerebro_plpy.configs.templates.layers.model_io import (
+    LOG,
     LONG_VECTOR,
     SERIES,
     Floats,
@@ -132,9 +134,6 @@ def _count_elements(wide: Wide) -> int:
 
 
 def _architecture(table: Table, head: Head, params: Params) -> str:
-    bounds: tuple[float | None, float | None] = (None, None)
-    if isinstance(head, Floats):
-        bounds = (head.targets[0].low, head.targets[0].high)
     inputs = {
         "numbers": table.numbers,
         "indicators": table.indicators,
@@ -143,10 +142,19 @@ def _architecture(table: Table, head: Head, params: Params) -> str:
         "vectors": _vectors(table),
     }
     fields = {field.name: params[field.name] for field in TREE_FIELDS}
-    low, high = bounds
-    return write_architecture(
-        {"inputs": inputs, "units": head.units, "low": low, "high": high, "epochs": 1, **fields}
-    )
+    target = _describe_target(apply_link(head, params))
+    return write_architecture({"inputs": inputs, **target, "epochs": 1, **fields})
+
+
+def _describe_target(head: Head) -> dict[str, object]:
+    """Return the units, the bounds of a number, and its link if that is not the identity."""
+    if not isinstance(head, Floats):
+        return {"units": head.units, "low": None, "high": None}
+    (measure,) = head.targets
+    target: dict[str, object] = {"units": 1, "low": measure.low, "high": measure.high}
+    if head.link == LOG:
+        target[LINK.name] = LOG
+    return target
 
 
 TREE_FIELDS = (
@@ -228,8 +236,9 @@ TREE_FIELDS = (
 BOOSTING = TreesTemplate(
     name="boosting",
     meaning="Gradient boosted trees, for tables of any kind but texts and images alone",
-    fields=(*TREE_FIELDS, CLASS_WEIGHT),
+    fields=(*TREE_FIELDS, LINK, CLASS_WEIGHT),
     architecture=_architecture,
+    skewed_starts=({LINK.name: LOG},),
     starts=(
         {"trees": 300, "learning_rate": 0.1, "leaves": 16, "min_rows": 20, "column_share": 0.8},
         {"learning_rate": 0.05, "leaves": 31, "l2": 1.0, "column_share": 0.5, "row_share": 0.9},
