@@ -16,6 +16,10 @@ IMPORTANCE_SHARE = 0.03
 """Share of the budget that is reserved for the importances of columns."""
 MIN_IMPORTANCE_SECONDS = 0.5
 """With less time, nothing is reserved for them."""
+MAX_IMPORTANCE_SHARE = 0.25
+"""The largest share of the time spent so far that the importances take of an unused budget."""
+SHORT_IMPORTANCE_SECONDS = 3.0
+"""They may take this time in any case."""
 MEMBER_SECONDS = 0.2
 """Time to load a possible member of an ensemble for its predictions."""
 HOLDOUT_ROWS_PER_SECOND = 20_000
@@ -108,6 +112,20 @@ def reserve_importance_seconds(budget: float) -> float:
     if seconds < MIN_IMPORTANCE_SECONDS:
         return 0.0
     return seconds
+
+
+def limit_importance_seconds(budget: float, elapsed: float) -> float:
+    """Return the longest time for the importances of columns.
+
+    A call that returns early must not spend its budget on them.
+
+    >>> limit_importance_seconds(300.0, 290.0), limit_importance_seconds(300.0, 4.0)
+    (10.0, 3.0)
+    >>> limit_importance_seconds(300.0, 80.0)
+    20.0
+    """
+    seconds = max(SHORT_IMPORTANCE_SECONDS, MAX_IMPORTANCE_SHARE * elapsed)
+    return max(0.0, min(seconds, budget - elapsed))
 
 
 def compute_deadline(

@@ -39,6 +39,7 @@ from cerebro_plpy.operations.train.version_importance import NewVersion, add_imp
 from cerebro_plpy.operations.train_budget import (
     compute_max_candidates,
     compute_max_members,
+    limit_importance_seconds,
     reserve_importance_seconds,
 )
 from cerebro_plpy.platform.call_context import CallContext, open_context
@@ -98,10 +99,13 @@ def register_version(db: Database, gd: dict[str, Any], run_id: int, deadline: fl
         version = _add_version(results, deadline)
         # The version has states of its own.
         dropped_states = log.drop_states_stepwise(keep=[])
-        if reserve_importance_seconds(results.train_spec.budget):
-            log.enter_phase(db, EXPLAINING, deadline - time.monotonic())
+        budget = results.train_spec.budget
+        if reserve_importance_seconds(budget):
+            start = time.monotonic()
+            seconds = limit_importance_seconds(budget, budget - (deadline - start))
+            log.enter_phase(db, EXPLAINING, seconds)
             add_importance(
-                context, version, deadline, lambda: next(dropped_states, None) is not None
+                context, version, start + seconds, lambda: next(dropped_states, None) is not None
             )
         deque(dropped_states, maxlen=0)
 
