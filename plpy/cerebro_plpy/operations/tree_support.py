@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.search_space.search_rules import PBT, SearchRule
+from cerebro_plpy.configs.templates.registry import TEMPLATES
 from cerebro_plpy.configs.templates.template import Template
 from cerebro_plpy.configs.templates.trees.boosting import TreesTemplate
 from cerebro_plpy.database.sessions.spi import Database
@@ -17,9 +18,11 @@ from cerebro_plpy.errors import (
     FeatureNotSupported,
     ObjectNotReady,
     OutOfMemory,
+    quote_text,
 )
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.recipe.recipe import FLOAT_BYTES
+from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.trainer_client import settings
 from cerebro_plpy.trainer_client.process.installed_modules import has_module
 from cerebro_plpy.trainer_client.settings import TrainerOptions
@@ -36,9 +39,13 @@ class Obstacle(NamedTuple):
     reason: str
     remedy: str = ""
 
-    def to_error(self, module: str) -> CerebroError:
-        """Return the error of a call that names trees."""
-        hint = f"{self.remedy} {WITHOUT_TREES}".strip()
+    def to_error(self, module: str, alternative: str = WITHOUT_TREES) -> CerebroError:
+        """Return the error of a call that needs trees.
+
+        Args:
+            alternative: what a caller can do without trees.
+        """
+        hint = f"{self.remedy} {alternative}".strip()
         return self.error(f"{module} error: {self.reason}.", hint=hint)
 
 
@@ -118,3 +125,18 @@ def _find_obstacle(
             f"An administrator installs it: {spec.python} -m pip install '{REQUIREMENT}'.",
         )
     return None
+
+
+def check_members(db: Database, module: str, version: Version) -> None:
+    """Check that the trees of a version, if it has any, can be grown again.
+
+    Raises:
+        FeatureNotSupported, ObjectNotReady: they cannot be grown.
+    """
+    names = {member.template for member in version.members}
+    templates = [template for template in TEMPLATES if template.name in names]
+    obstacle = read_tree_support(db, templates, None, None).obstacle
+    if obstacle is not None:
+        model = quote_text(version.model)
+        alternative = f"Or train a version without them: cerebro.train with model => {model}."
+        raise obstacle.to_error(module, alternative)

@@ -123,6 +123,31 @@ def test_a_version_of_trees_is_reproduced_to_the_bit(bench: Workbench, alone: in
     assert all(ok for _, ok, _ in findings), findings
 
 
+def test_a_refresh_grows_trees_anew_beside_networks(bench: Workbench) -> None:
+    """Trees learn from rows that came later as if they had always been there."""
+    bench.rows("CREATE TABLE grown AS SELECT * FROM blooms WHERE id <= 300")
+    bench.rows(
+        "SELECT * FROM cerebro.train('grown', 'kind', 'grown', models => '{linear,boosting}', "
+        f"configs => 2, {OPTIONS.replace('ensemble => 1', 'ensemble => 5')})"
+    )
+    bench.rows("INSERT INTO grown SELECT * FROM blooms WHERE id > 300")
+    members = "SELECT template FROM cerebro.model_member WHERE model = 'grown' AND version = %s"
+    assert ("boosting",) in bench.rows(members, 1)
+    before = bench.value("SELECT training_rows FROM cerebro.model_version WHERE model = 'grown'")
+    run, version, rows = bench.row(
+        "SELECT run_id, version, training_rows FROM cerebro.refresh('grown')"
+    )
+    assert version == 2 and rows > before
+    grown = bench.rows(
+        "SELECT sum(v.rows) FROM cerebro.visit v JOIN cerebro.config c USING (run_id, mst_key) "
+        "WHERE v.run_id = %s AND c.template = 'boosting' GROUP BY v.epoch",
+        run,
+    )
+    assert grown == [(rows,)]  # a tenth of three epochs is one
+    findings = bench.rows("SELECT what, ok, detail FROM cerebro.verify('grown', '2')")
+    assert all(ok for _, ok, _ in findings), findings
+
+
 @contextmanager
 def paused(
     bench: Workbench, person: Workbench, model: str

@@ -47,6 +47,22 @@ def write_architecture(config: Mapping[str, Any]) -> str:
     return json.dumps({"class_name": CLASS_NAME, "config": config}, separators=(",", ":"))
 
 
+def divide_epochs(text: str, grown_epochs: int, epochs: int) -> str:
+    """Return the JSON of trees that grow as many rounds anew, in another number of epochs.
+
+    Args:
+        grown_epochs: the epochs in which the trees have grown.
+
+    >>> text = write_architecture({"trees": 100, "epochs": 8})
+    >>> print(divide_epochs(text, 3, 2))
+    {"class_name":"BoostedTrees","config":{"trees":39,"epochs":2}}
+    """
+    config = json.loads(text)["config"]
+    rounds_per_epoch = -(-config["trees"] // config["epochs"])
+    rounds = min(config["trees"], rounds_per_epoch * grown_epochs)
+    return write_architecture({**config, "trees": rounds, "epochs": epochs})
+
+
 def check_any_architecture(architecture: object) -> Architecture:
     """Return the properties of a network or of boosted trees; see `check_architecture`."""
     if not is_of_trees(architecture):

@@ -87,3 +87,12 @@ def find_template(name: str) -> Template:
             return template
     names = [template.name for template in TEMPLATES]
     raise UndefinedObject(f"there is no template {name!r}", hint=near_matches(name, names))
+
+
+def resumes_states(name: str) -> bool:
+    """Return whether models of a template can be trained on from a state of an earlier run.
+
+    >>> resumes_states("linear"), resumes_states("boosting"), resumes_states("a user's network")
+    (True, False, True)
+    """
+    return all(template.resumes_states for template in TEMPLATES if template.name == name)

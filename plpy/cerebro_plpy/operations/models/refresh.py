@@ -1,9 +1,9 @@
 """`cerebro.refresh`: train the deployed version of a model on the rows that its source has now.
 
-These are the rows that were added since, or the same rows for more epochs. Training continues from
-the weights of the version, with its recipe. Neither the encoding of the columns nor the best
-configuration is searched again. A refresh therefore takes a small part of the time that the version
-took. The new version is deployed by the same rule as any other.
+These are the rows that were added since, or the same rows for more epochs. Networks continue from
+the weights of the version; boosted trees are grown anew. The recipe stays: neither the encoding of
+the columns nor the best configuration is searched again. A refresh therefore takes a small part of
+the time that the version took. The new version is deployed by the same rule as any other.
 """
 
 from __future__ import annotations
@@ -13,16 +13,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
 
 from cerebro_plpy import limits
-from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.configs.params.config import Config
-from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.run_spec import list_metric_epochs
-from cerebro_plpy.configs.search_space.space import compile_text
 from cerebro_plpy.configs.templates.budget import choose_frequency, choose_training_epochs
-from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.configs.train_spec import BaseVersion, TrainSpec
 from cerebro_plpy.database.call_checks import check_positive, check_transaction
 from cerebro_plpy.database.call_status import LOOKING
@@ -41,12 +35,12 @@ from cerebro_plpy.errors import (
     ObjectNotReady,
     QueryCanceled,
 )
-from cerebro_plpy.limits import no_poll
+from cerebro_plpy.operations import tree_support
 from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
-from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.spec_request import make_request
 from cerebro_plpy.operations.models import refresh_reports as reports
 from cerebro_plpy.operations.models.deployment import find_own_model
+from cerebro_plpy.operations.models.refreshed_members import count_previous_epochs, make_models
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.train.incremental_packing import (
     PackedRun,
@@ -60,7 +54,6 @@ from cerebro_plpy.operations.train.model_lineage import (
     read_custom_settings,
     read_lineage,
     refuse_groups,
-    refuse_trees,
 )
 from cerebro_plpy.operations.train.pack_training_data import (
     PackingRequest,
@@ -84,19 +77,14 @@ from cerebro_plpy.preprocessing.values.families import BYTES, JSON
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.lifecycle import RunListeners, log_completion_errors, reserve_run_id, train
 from cerebro_plpy.run.request.run_request import FitRequest, Replay
-from cerebro_plpy.tables.architectures import StoredModel
-from cerebro_plpy.tables.compatibility import name_metrics
 from cerebro_plpy.tables.models import model_registry
 from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.tables.outputs import logged_run
-from cerebro_plpy.tables.template_configs import count_steps
 from cerebro_plpy.trainer_client import settings
 
 MODULE = "refresh"
 EPOCH_SHARE = 10
 """A refresh trains this fraction (one tenth) of the epochs of the first run, rounded up."""
-RATE_SHARE = 0.3
-"""Share of the first run's learning rate: a higher one would undo what the weights have learned."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +157,7 @@ def _find_version(db: Database, arguments: RefreshArguments) -> Lineage:
     model = arguments.model
     lineage = read_lineage(db, MODULE, model, find_own_model(db, MODULE, model)["deployed"])
     refuse_groups(MODULE, lineage)
-    refuse_trees(MODULE, lineage.version)
+    tree_support.check_members(db, MODULE, lineage.version)
     if seconds is None:
         return lineage
     return replace(lineage, train_spec=replace(lineage.train_spec, budget=seconds))
@@ -296,7 +284,7 @@ def build_request(
     training_data: TrainingData,
     call: tuple[str, int | None],
 ) -> FitRequest:
-    """Return the request of a run that continues the members of the version from their weights.
+    """Return the request of a run that trains the members of the version on the current rows.
 
     Args:
         call: version of this package, and the epochs that the call names.
@@ -309,13 +297,9 @@ def build_request(
     check_rows(lineage, training_data)
     first_epochs = (lineage.train_spec.start or original).epochs
     epochs = requested_epochs or -(-first_epochs // EPOCH_SHARE)
-    epochs_before = {
-        mst_key: original.epochs_before.get(mst_key, 0) + (row["best_epoch"] or original.epochs)
-        for mst_key, row in find_member_configs(lineage).items()
-    }
     frequency = choose_frequency(epochs)
     evaluated = list_metric_epochs(epochs, frequency)
-    models = make_models(lineage, training_data, epochs)
+    models = make_models(lineage, data.source, epochs)
     arguments = replace(
         original.arguments,
         source_table=inputs.source.table.quoted,
@@ -339,7 +323,7 @@ def build_request(
         validation=data.validation.spec() if data.validation else None,
         version=version,
         tables=tables,
-        epochs_before=epochs_before,
+        epochs_before=count_previous_epochs(lineage),
         train=train_spec,
     )
     request = make_request(catalog, context, spec, data, models, Replay())
@@ -371,64 +355,6 @@ def check_rows(lineage: Lineage, training_data: TrainingData) -> None:
             detail="For example, a class has no rows any more.",
             hint="Train the model again.",
         )
-
-
-def find_member_configs(lineage: Lineage) -> dict[int, Row]:
-    """Return the logged configurations of the members of the version, by mst_key."""
-    return {member.mst_key: lineage.configs[member.mst_key] for member in lineage.version.members}
-
-
-def make_models(lineage: Lineage, training_data: TrainingData, epochs: int) -> ModelInputs:
-    """Return the members of the version as configurations with a new learning rate schedule."""
-    source = training_data.data.source
-    rows = find_member_configs(lineage)
-    configs = []
-    architectures = {}
-    for member in lineage.version.members:
-        row = rows[member.mst_key]
-        model_id = row["model_id"]
-        fit_params = parse_fit_params(row["fit_params"])
-        rates = Rates(count_steps(source, fit_params.batch_size), epochs)
-        compile_params = make_compile_params(row["compile_params"], rates, lineage)
-        architectures[model_id] = StoredModel(model_id, member.architecture, False)
-        configs.append(
-            Config(
-                member.mst_key,
-                model_id,
-                compile_params,
-                row["fit_params"],
-                parse_compile_params(compile_params, None),
-                fit_params,
-                template=member.template,
-                params=json.loads(member.params),
-            )
-        )
-    named_configs = name_metrics(configs, architectures, source, no_poll)
-    backends = {mst_key: row["backend"] for mst_key, row in rows.items()}
-    return ModelInputs(named_configs, architectures, None, backends)
-
-
-def make_compile_params(text: str, rates: Rates, lineage: Lineage) -> str:
-    """Return compile parameters with a new learning rate schedule and a lower maximum.
-
-    The maximum of a version that was refreshed is low already.
-    """
-    params = parse_compile_params(text, None)
-    optimizer = dict(params.optimizer.config)
-    rate: Any = optimizer.pop("learning_rate")
-    if isinstance(rate, dict):
-        rate = rate["config"]["warmup_target"]
-    highest = float(rate)
-    if not lineage.train_spec.start:
-        highest *= RATE_SHARE
-    fields = {
-        "optimizer": params.optimizer.class_name,
-        **optimizer,
-        "learning_rate": rates.make_schedule(highest),
-        "loss": params.loss,
-        "metrics": list(params.metrics),
-    }
-    return compile_text(fields)
 
 
 def make_train_spec(lineage: Lineage, training_data: TrainingData, first_epochs: int) -> TrainSpec:

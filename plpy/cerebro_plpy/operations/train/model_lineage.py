@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
 from cerebro_plpy.configs.run_spec import RunSpec
+from cerebro_plpy.configs.templates.registry import resumes_states
 from cerebro_plpy.configs.train_spec import QueryRecord, TrainSpec
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.custom_settings import CustomSettings, read_settings_for_reader
@@ -72,20 +72,6 @@ def refuse_groups(module: str, lineage: Lineage) -> None:
             f"groups by {version.group_by}, which are trained together only.",
             hint="Call cerebro.train again with the same group_by, and the same seed for the same "
             "bits.",
-        )
-
-
-def refuse_trees(module: str, version: Version) -> None:
-    """Refuse a version with boosted trees, which have grown as many as they may.
-
-    Raises:
-        FeatureNotSupported: a member of the version consists of them.
-    """
-    if any(is_boosted_trees(member.architecture) for member in version.members):
-        raise FeatureNotSupported(
-            f"{module} error: version {version.version} of model {version.model!r} has boosted "
-            "trees, which are not trained further.",
-            hint="cerebro.train with this name trains a new version on the current rows.",
         )
 
 
@@ -172,14 +158,16 @@ def _read_joined_keys(version: Version) -> list[int]:
 def make_warm_states(platform: TrainingPlatform, train_spec: TrainSpec) -> dict[int, WarmState]:
     """Return the initial states of a run that refreshes a version; empty for other runs.
 
-    Each configuration begins with the weights of the version's member of its mst_key, but with a
-    new optimizer.
+    Each network begins with the weights of the version's member of its mst_key, but with a new
+    optimizer.
     """
     start = train_spec.start
     if start is None:
         return {}
     states = {}
-    for mst_key in train_spec.templates:
+    for mst_key, template in train_spec.templates.items():
+        if not resumes_states(template):
+            continue
         rows = platform.state_rows_sql(version_table(start.run_id, mst_key), None)
         states[mst_key] = WarmState("weights_of_chunks", rows, (), epochs=start.epochs)
     return states
