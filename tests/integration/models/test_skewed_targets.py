@@ -43,11 +43,12 @@ def clinic(bench: Workbench) -> Workbench:
 
 def test_logarithms_are_the_second_configuration_of_a_skewed_target(clinic: Workbench) -> None:
     links = clinic.rows(
-        "SELECT data FROM cerebro.plan('visits', 'visits', columns => 'age, plan', "
+        "SELECT what, data FROM cerebro.plan(target => 'visits', model => 'squares', "
+        "query => 'SELECT age, plan, visits * visits AS visits FROM visits', "
         "models => '{linear,boosting}', configs => 4, epochs => 3, seed => 1, "
         "task => 'regression') WHERE section = 'configuration'"
     )
-    found = [(row["template"], row["params"]["link"]) for (row,) in links]
+    found = [(what.partition(":")[0], data["link"]) for what, data in links]
     assert sorted(found) == sorted(product(("linear", "boosting"), ("identity", "log")))
 
 

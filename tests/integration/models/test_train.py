@@ -954,7 +954,13 @@ def test_templates_are_listed_with_what_space_takes(bench: Workbench) -> None:
     usual: dict[str, object] = dict(
         bench.rows("SELECT field, usual FROM cerebro.template WHERE template = 'linear'")
     )
-    assert usual == {"lr": 0.01, "batch_size": "auto", "class_weight": "none", "weight_decay": 0.0}
+    assert usual == {
+        "lr": 0.01,
+        "link": "identity",
+        "batch_size": "auto",
+        "class_weight": "none",
+        "weight_decay": 0.0,
+    }
     space: dict[str, object] = dict(
         bench.rows("SELECT field, range FROM cerebro.template WHERE template = 'realmlp'")
     )

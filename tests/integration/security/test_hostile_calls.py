@@ -327,7 +327,7 @@ RIGHT_INTERNAL: dict[tuple[str, str], Any] = {
     ("state_chunks", "chunk_bytes"): 1000, ("pack_block", "data"): "{}",
     ("row_outputs", "units"): 2, ("row_outputs", "chunk_bytes"): 1000,
     ("packed_array", "place"): 1, ("rows_seen", "rows"): 1, ("enter_queue", "run_id"): 1,
-    ("predicted", "row_type"): 26,
+    ("predicted", "row_type"): 26, ("predicted", "level"): 0.9,
 }  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def register_version(db: Database, gd: dict[str, Any], run_id: int, deadline: fl
         if reserve_importance_seconds(budget):
             start = time.monotonic()
             seconds = limit_importance_seconds(budget, budget - (deadline - start))
-            log.enter_phase(db, EXPLAINING, seconds)
+            log.enter_phase(db, EXPLAINING, deadline - start)
             add_importance(
                 context, version, start + seconds, lambda: next(dropped_states, None) is not None
             )
