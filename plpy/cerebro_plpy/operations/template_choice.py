@@ -20,14 +20,15 @@ class TemplateChoice(NamedTuple):
     module: str  # the function that was called
     named: Sequence[Template] | None  # those that the call names; None for the usual ones
     is_short: bool = False  # a short budget begins with those that compile in the least time
+    is_counted: bool = False  # the call sets the number of configurations
     tree_support: TreeSupport = NO_TREES
 
     def choose(self, table: RawTable) -> tuple[Template, ...]:
         """Return the templates to try on a table, in their order.
 
-        Of usual templates, a baseline comes first, so that there is a model soon. A short budget
-        goes on with those that compile in the least time. Trees are left out if they cannot be
-        trained.
+        Of usual templates, a baseline comes first, so that there is a model soon. A call that sets
+        the number of configurations tries the best templates first. A short budget goes on with
+        those that compile in the least time. Trees are left out if they cannot be trained.
 
         Raises:
             InvalidParameter: a template that the call names does not fit the table.
@@ -41,6 +42,8 @@ class TemplateChoice(NamedTuple):
             templates = tuple(template for template in templates if not has_trees([template]))
         if self.is_short:
             templates = templates[::-1]
+        if self.is_counted:
+            return templates
         return registry.put_baselines_first(templates)
 
     def _check_named(self, templates: Sequence[Template], table: RawTable) -> tuple[Template, ...]:

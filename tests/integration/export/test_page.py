@@ -44,6 +44,10 @@ def test_each_line_of_the_page_writes_files_of_its_own(bench: Workbench, tmp_pat
     bench.rows(PASSENGERS)
     for _ in range(2):
         bench.rows(f"SELECT * FROM cerebro.train('passengers', 'survived', {QUICK})")
+    bench.rows(
+        "SELECT * FROM cerebro.train('passengers', 'survived', 'passengers_trees', "
+        "models => '{boosting}', configs => 1, epochs => 2, ensemble => 1, seed => 1)"
+    )
     bench.pack("iris_packed", 1)
     bench.configure("iris_configs", several(3))
     run_id = bench.fit("iris_packed", "iris_model", "iris_configs", 1, seed=1)

@@ -64,13 +64,15 @@ def test_usual_templates_have_no_trees_if_these_are_refused_and_a_notice_says_wh
     inputs: Table, support: TreeSupport, short: bool
 ) -> None:
     table, db = make_table(inputs), Database()
-    choice = TemplateChoice("train", None, short, support)
+    choice = TemplateChoice("train", None, short, tree_support=support)
     usual = list(choose_templates(inputs))
     chosen = choice.choose(table)
     choice.report_omitted(db, table)  # type: ignore[arg-type]
     is_omitted = BOOSTING in usual and support is REFUSED
     expected = tuple(template for template in usual if not (is_omitted and template is BOOSTING))
-    assert chosen == put_baselines_first(expected[::-1] if short else expected)
+    ordered = expected[::-1] if short else expected
+    assert chosen == put_baselines_first(ordered)
+    assert choice._replace(is_counted=True).choose(table) == ordered
     assert db.notices == (
         ["template boosting is left out: there is no LightGBM. Install it."] if is_omitted else []
     )

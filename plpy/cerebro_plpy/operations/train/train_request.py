@@ -147,6 +147,7 @@ def make_train_request(
             module=module,
             named=parsed.templates if arguments.models else None,
             is_short=parsed.budget <= SHORT_BUDGET,
+            is_counted=arguments.configs is not None,
             tree_support=read_tree_support(
                 catalog.db, parsed.templates, parsed.rule, arguments.workers
             ),
