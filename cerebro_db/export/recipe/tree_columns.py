@@ -24,7 +24,7 @@ def join_columns(arrays: Sequence[Array], inputs: Mapping[str, Any]) -> Array:
 
     Args:
         arrays: the inputs of a network, in their order.
-        inputs: how the arrays become columns, as the config of the trees has it.
+        inputs: description of the arrays in the config of the trees.
     """
     remaining = list(arrays)
     parts = []

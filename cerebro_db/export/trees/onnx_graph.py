@@ -79,9 +79,9 @@ def add_trees(path: Path, members: Sequence[TreesMember], inputs: Sequence[Json]
     model.graph.output.append(info)
     model.graph.node.extend(nodes.nodes)
     model.graph.initializer.extend(nodes.constants)
-    others = [opset for opset in model.opset_import if opset.domain != TREES_DOMAIN]
+    other_opsets = [opset for opset in model.opset_import if opset.domain != TREES_DOMAIN]
     del model.opset_import[:]  # a converter may have named an older version of the domain
-    model.opset_import.extend([*others, onnx.helper.make_opsetid(TREES_DOMAIN, TREES_OPSET)])
+    model.opset_import.extend([*other_opsets, onnx.helper.make_opsetid(TREES_DOMAIN, TREES_OPSET)])
     onnx.checker.check_model(model)
     onnx.save(model, path)
 

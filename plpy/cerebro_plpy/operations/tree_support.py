@@ -43,7 +43,7 @@ class Obstacle(NamedTuple):
         """Return the error of a call that needs trees.
 
         Args:
-            alternative: what a caller can do without trees.
+            alternative: advice for a caller who does without trees.
         """
         hint = f"{self.remedy} {alternative}".strip()
         return self.error(f"{module} error: {self.reason}.", hint=hint)

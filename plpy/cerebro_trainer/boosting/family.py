@@ -62,7 +62,7 @@ class BoostedTrees(Learner):
 
     Args:
         threads: number of threads that LightGBM uses; bits do not depend on it.
-        memory: what is known about cached buffers; learners of a trainer may share it.
+        memory: scores and bins of cached buffers; learners of a trainer may share it.
     """
 
     def __init__(self, program: ProgramSpec, threads: int, memory: RowMemory | None = None) -> None:

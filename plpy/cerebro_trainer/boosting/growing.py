@@ -1,8 +1,8 @@
 """Growing of trees by LightGBM over the rows of several datasets.
 
 The rows are binned once and kept. Each growth begins from the scores of its rows, so that nothing
-is scored again. The seeds of LightGBM begin anew with each growth: how a run cuts its rounds into
-growths is part of the run.
+is scored again. The seeds of LightGBM begin anew with each growth, so the division of rounds into
+growths is part of a run.
 """
 
 from __future__ import annotations

@@ -74,12 +74,12 @@ def average_slopes(spec: TreesSpec, begin: Floats, end: Floats, units: Floats) -
     slopes = np.zeros_like(end)
     for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
         outputs = compute_outputs(spec, begin + point * (end - begin))
-        chosen = (outputs * units).sum(axis=1, keepdims=True)
+        explained = (outputs * units).sum(axis=1, keepdims=True)
         if spec.outputs == 1:
             sign = units[:, 1:] - units[:, :1]
-            slopes += weight * sign * chosen * (1.0 - chosen)
+            slopes += weight * sign * explained * (1.0 - explained)
         else:
-            slopes += weight * chosen * (units - outputs)
+            slopes += weight * explained * (units - outputs)
     return slopes
 
 

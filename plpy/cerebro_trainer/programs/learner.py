@@ -1,4 +1,4 @@
-"""The protocol of learners: what networks and boosted trees have in common.
+"""The protocol of learners, common to networks and boosted trees.
 
 A learner has the variables of one config at a time, which are its state. Configs of the same
 architecture share a learner. This module knows no family and no framework.

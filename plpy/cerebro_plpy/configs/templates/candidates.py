@@ -196,8 +196,8 @@ def _propose_forever(template: Template, goal: SearchGoal, random: Random) -> It
     starts: tuple[Params, ...] = ({}, *template.starts)
     if goal.rows >= MANY_ROWS:
         starts = (*template.starts, {})
-    first, *others = starts
-    for start in (first, *template.find_skewed_starts(goal.head), *others):
+    first, *later_starts = starts
+    for start in (first, *template.find_skewed_starts(goal.head), *later_starts):
         values = _fit_space(template, goal.space, {**defaults, **start}, random)
         reason = "good to begin with" if start else "usual values"
         yield Proposal(template, template.params(goal.head, goal.rows, values), reason)

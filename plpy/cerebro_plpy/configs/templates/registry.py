@@ -67,8 +67,8 @@ def put_baselines_first(templates: Sequence[Template]) -> tuple[Template, ...]:
     ['linear', 'boosting', 'realmlp', 'realmlp_simple']
     """
     baselines = [template for template in BASELINES if template in templates]
-    others = [template for template in templates if template not in BASELINES]
-    return (*baselines, *others)
+    networks = [template for template in templates if template not in BASELINES]
+    return (*baselines, *networks)
 
 
 def select_suitable(templates: Sequence[Template], table: Table) -> tuple[Template, ...]:

@@ -59,14 +59,14 @@ class StateComparison:
     def _compare_joined(self) -> StateResult:
         """Compare the weights of an ensemble of an older release, which lie one after another."""
         table = self.lineage.version.members[0].state_table
-        joined = self._read_weights(StoredState(table, None))
+        joined_weights = self._read_weights(StoredState(table, None))
         position = 0
         differing = 0
         for mst_key in self.lineage.configs:
             weights = self._read_weights(self.repeated[mst_key])
-            differing += joined[position : position + len(weights)] != weights
+            differing += joined_weights[position : position + len(weights)] != weights
             position += len(weights)
-        if position != len(joined):
+        if position != len(joined_weights):
             differing = max(differing, 1)
         return _make_result("state", differing, len(self.lineage.configs))
 

@@ -253,11 +253,11 @@ def choose_templates(request: TrainRequest, table: RawTable) -> tuple[Template, 
     templates = request.template_choice.choose(table)
     if not request.rates:
         return templates
-    known = [template for template in templates if template.name in request.rates]
+    timed_templates = [template for template in templates if template.name in request.rates]
     if request.arguments.models:
-        return tuple(known)
+        return tuple(timed_templates)
     rounded = {name: rate and round_share(rate) for name, rate in request.rates.items()}
-    return tuple(sorted(known, key=lambda template: rounded[template.name]))
+    return tuple(sorted(timed_templates, key=lambda template: rounded[template.name]))
 
 
 def make_final_metric(metric: str) -> FinalMetric | None:

@@ -132,7 +132,7 @@ class Recipe:
         """Return the position of each number that may be missing, with that of its indicator.
 
         Args:
-            numbers: how many numbers come before all indicators.
+            numbers: number of columns before all indicators.
         """
         pairs = []
         number = 0

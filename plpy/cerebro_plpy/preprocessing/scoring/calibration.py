@@ -1,4 +1,4 @@
-"""What a version has learned about its predictions from the rows that were held back."""
+"""The calibration of a version: corrections of predictions, learned from held-back rows."""
 
 from __future__ import annotations
 

@@ -117,5 +117,5 @@ def _score(metric: str, predicted: Counts, total: Counts) -> float:
             (2 * hits, total.second + sum(predicted)),
             (2 * other_hits, total.others + others_predicted),
         ]
-    scores = [part / whole for part, whole in shares if whole]
+    scores = [part / count for part, count in shares if count]
     return sum(scores) / len(scores)

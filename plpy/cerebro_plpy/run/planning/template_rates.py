@@ -1,7 +1,7 @@
 """The rates of templates on the rows of a run, measured before the run begins.
 
-Trainers time the first configuration of each template on a few batches. What they compile for that
-stays compiled, and the configuration begins where it was timed.
+Trainers time the first configuration of each template on a few batches. Code that is compiled for
+that stays compiled, and the configuration begins where it was timed.
 """
 
 from __future__ import annotations

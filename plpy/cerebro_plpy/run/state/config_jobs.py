@@ -88,7 +88,7 @@ def list_grown_segments(state: ConfigState, stage: VisitBatch, visit: Visit) -> 
     """
     if not state.learns_from_whole_epochs or visit != stage[-1]:
         return ()
-    return [each.segment_id for each in stage]
+    return [stage_visit.segment_id for stage_visit in stage]
 
 
 def build_evaluation(state: ConfigState, batch: VisitBatch) -> EvaluateVisit:

@@ -95,7 +95,7 @@ def choose_batches(
             if able_worker is not None:
                 batch = build_whole_batch(plan, progress, limit_of(progress))
                 batches.append((able_worker, batch))
-                segments = [each for each in segments if plan.workers[each] != able_worker]
+                segments = [segment for segment in segments if plan.workers[segment] != able_worker]
             continue
         while True:
             free = [

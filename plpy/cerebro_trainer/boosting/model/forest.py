@@ -125,7 +125,7 @@ class Forest:
 
     @property
     def growths(self) -> int:
-        """How often trees were grown, also without any result."""
+        """Number of growths, including those without a result."""
         return int(self.progress[1])
 
     @property
