@@ -19,12 +19,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import greenplum
 import psycopg2
 import pytest
+from hangs import start_timer, stop_timer
 from hypothesis import HealthCheck, settings
 from marks import matches
 from psycopg2.extensions import connection as Connection
@@ -154,28 +154,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.long)
 
 
-class Hang(BaseException):
-    """A property test has taken too long: no failure for Hypothesis, which would try an example
-    that hangs again.
-    """
-
-
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> bool | None:
     """Ends a property test by an exception of its own; None leaves others to pytest-timeout."""
     if "hypothesis" not in item.keywords or settings.method != "signal":
         return None
-
-    def end(_: int, __: FrameType | None) -> None:
-        raise Hang(f"it takes longer than {settings.timeout} s")
-
-    def cancel() -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-
-    item.cancel_timeout = cancel  # type: ignore[attr-defined]
-    signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, settings.timeout)
+    item.cancel_timeout = stop_timer  # type: ignore[attr-defined]
+    start_timer(settings.timeout)
     return True
 
 
