@@ -227,6 +227,7 @@ class TrainOptions(TypedDict, total=False):
     max_cost: float
     max_cpu: timedelta
     query: str  # in place of a source
+    refit: str  # members that are trained again on all rows: auto, all or none
 
 
 class ScheduleOptions(TypedDict, total=False):

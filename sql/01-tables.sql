@@ -417,6 +417,7 @@ CREATE TABLE cerebro.member_log (
     compile_params  text NOT NULL,
     backend         text NOT NULL,
     state_bytes     bigint NOT NULL,
+    refit_run_id    bigint,
     PRIMARY KEY (owner, model, version, group_value, position)
 );
 COMMENT ON TABLE cerebro.member_log IS 'The members of versions: their predictions, multiplied by their shares, add up to that of the version; read the view cerebro.model_member';
@@ -424,6 +425,7 @@ COMMENT ON COLUMN cerebro.member_log.group_value IS 'the group of which it is a 
 COMMENT ON COLUMN cerebro.member_log.position IS 'its place in the sum, from 1';
 COMMENT ON COLUMN cerebro.member_log.mst_key IS 'the configuration of the run of which the weights are; they lie in a table of schema cerebro_state that both name';
 COMMENT ON COLUMN cerebro.member_log.backend IS 'the framework that has trained it';
+COMMENT ON COLUMN cerebro.member_log.refit_run_id IS 'the run that has trained the configuration again, on all rows: its weights predict, and those of run_id are compared with other versions; NULL if one did not';
 
 CREATE TABLE cerebro.grant_log (
     owner   name NOT NULL DEFAULT current_user,

@@ -75,7 +75,10 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     max_cpu interval DEFAULT NULL,
     -- A query in place of `source`: one SELECT, VALUES, TABLE or WITH that only reads. See
     -- [Queries](#queries).
-    query text DEFAULT NULL
+    query text DEFAULT NULL,
+    -- The members of the model that are trained again on all rows, also those that were held out:
+    -- `'auto'`, `'all'` or `'none'`. See [Training on all rows](#training-on-all-rows).
+    refit text DEFAULT 'auto'
 ) RETURNS TABLE (
     run_id bigint, rank bigint, mst_key integer, template text, metric text, validation double precision, epochs integer,
     status text, training double precision, seconds double precision, group_value text, params jsonb)

@@ -403,16 +403,17 @@ COMMENT ON VIEW cerebro.model_group IS 'The models of groups of rows in each ver
 -- Versions without rows in member_log have one network, in their own row.
 CREATE OR REPLACE VIEW cerebro.model_member WITH (security_barrier) AS
 SELECT k.model, k.owner, k.version, k.version = m.deployed AS deployed, nullif(k.group_value, '') AS group_value, k.position, k.share,
-       k.run_id, k.mst_key, k.template, k.params, k.backend, k.state_bytes, k.architecture
+       k.run_id, k.mst_key, k.template, k.params, k.backend, k.state_bytes, k.architecture, k.refit_run_id
 FROM (SELECT b.model, b.owner, b.version, b.group_value, b.position, b.share, b.run_id, b.mst_key, b.template, b.params, b.backend,
-             b.state_bytes, b.architecture
+             b.state_bytes, b.architecture, b.refit_run_id
       FROM cerebro.member_log b
       UNION ALL
-      SELECT v.model, v.owner, v.version, '', 1, 1, v.run_id, v.mst_key, v.template, v.params, v.backend, v.state_bytes, v.architecture
+      SELECT v.model, v.owner, v.version, '', 1, 1, v.run_id, v.mst_key, v.template, v.params, v.backend, v.state_bytes, v.architecture,
+             NULL
       FROM cerebro.version_log v WHERE v.architecture IS NOT NULL
       UNION ALL
       SELECT g.model, g.owner, g.version, g.group_value, 1, 1, g.run_id, g.mst_key, g.template, g.params, g.backend, g.state_bytes,
-             g.architecture
+             g.architecture, NULL
       FROM cerebro.group_log g WHERE g.architecture IS NOT NULL) k
 JOIN cerebro.model_log m ON m.owner = k.owner AND m.model = k.model
 WHERE cerebro_internal.may_see(k.owner) AND NOT m.dropped;

@@ -145,8 +145,14 @@ class Workbench:
         return self.newest_run()
 
     def newest_run(self) -> int:
-        """The run that began last; 0 where there is none yet."""
-        return int(self.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run"))
+        """The run that began last, but for those that are the last part of another one; 0 where
+        there is none yet.
+        """
+        query = (
+            "SELECT coalesce(max(run_id), 0) FROM cerebro.run_log "
+            "WHERE spec -> 'train' ->> 'refit_of' IS NULL"
+        )
+        return int(self.value(query))
 
     @contextmanager
     def fitting(

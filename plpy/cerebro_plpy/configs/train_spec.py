@@ -8,6 +8,12 @@ from typing import Any, NamedTuple
 from cerebro_plpy.configs.json_arguments import JsonObject
 from cerebro_plpy.records import asdict, dataclass, field, fields
 
+REFIT_AUTO = "auto"
+REFIT_ALL = "all"
+REFIT_NONE = "none"
+REFITS = (REFIT_AUTO, REFIT_ALL, REFIT_NONE)
+"""The members of a version that are trained again on all rows: the argument `refit`."""
+
 
 class BaseVersion(NamedTuple):
     """The version that a refreshing run continues from."""
@@ -157,6 +163,8 @@ class TrainSpec:
     final_metric: FinalMetric | None = None  # `metric`, if trainers do not compute it
     query: QueryRecord | None = None  # in place of a table
     may_return: bool = False  # the run may end before its budget is over
+    refit: str = REFIT_AUTO  # argument of the call
+    refit_of: int | None = None  # the run whose best configurations this one trains again
 
     @property
     def target_scale(self) -> JsonObject | None:
@@ -172,6 +180,10 @@ class TrainSpec:
                 del values[name]  # as in logs of versions that did not have it
         if not self.may_return:
             del values["may_return"]
+        if self.refit == REFIT_AUTO:
+            del values["refit"]
+        if self.refit_of is None:
+            del values["refit_of"]
         if self.query is not None:
             values["query"] = self.query._asdict()
         for record, names in STORED_NAMES.items():

@@ -16,6 +16,7 @@ from cerebro_plpy.configs.templates.candidates import check_space
 from cerebro_plpy.configs.templates.networks.custom import wrap_network
 from cerebro_plpy.configs.templates.registry import DEFAULT_TEMPLATES, find_template
 from cerebro_plpy.configs.templates.template import Template
+from cerebro_plpy.configs.train_spec import REFITS
 from cerebro_plpy.database.call_checks import check_flat, check_positive, read_seconds
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.local_session import LocalSession
@@ -95,6 +96,7 @@ class TrainArguments:
     max_cost: float | None
     max_cpu: str | None
     query: str | None = None  # in place of a source; missing in tasks of older sessions
+    refit: str | None = None  # missing there, too
 
 
 class ParsedArguments(NamedTuple):
@@ -146,6 +148,7 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Pars
             f"{module} error: backend is {arguments.backend!r}; expected one of "
             f"{', '.join(frameworks.BACKENDS)}."
         )
+    _check_refit(module, arguments.refit)
     rule = read_search_rule(
         module, arguments.search, arguments.search_params, arguments.epochs, templates=True
     )
@@ -162,6 +165,14 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Pars
     max_cpu = read_seconds(db, module, "max_cpu", arguments.max_cpu)
     cost_limits = make_cost_limits(module, settings.read(db), max_cpu, arguments.max_cost)
     return ParsedArguments(arguments.target, budget, types, templates, space, rule, cost_limits)
+
+
+def _check_refit(module: str, refit: str | None) -> None:
+    if refit is not None and refit not in REFITS:
+        raise InvalidParameter(
+            f"{module} error: refit is {refit!r}; expected one of {', '.join(map(repr, REFITS))}.",
+            hint="Leave refit out for the default.",
+        )
 
 
 def read_budget(db: Database, module: str, text: str | None) -> float | None:

@@ -27,6 +27,10 @@ HOLDOUT_ROWS_PER_SECOND = 20_000
 MAX_MEMBERS = 8
 MEMBERS_SHARE = 0.1
 """Share of the budget for the predictions of all possible members."""
+REFIT_SHARE = 0.15
+"""Share of the budget that is reserved for training members of the version again on all rows."""
+REGISTERING_SECONDS = 0.5
+"""Time to add a version once all its states exist."""
 ENDING_SHARE = 0.04
 """Share of the budget in which no training visit begins, so that running visits can end and be
 evaluated."""
@@ -114,6 +118,18 @@ def reserve_importance_seconds(budget: float) -> float:
     return seconds
 
 
+def compute_refit_seconds(budget: float, remaining: float) -> float:
+    """Return the time for training members of the version again on all rows.
+
+    Args:
+        remaining: of the budget.
+
+    >>> compute_refit_seconds(300.0, 60.0), compute_refit_seconds(10.0, 0.2)
+    (50.5, 0.0)
+    """
+    return max(0.0, remaining - reserve_importance_seconds(budget) - REGISTERING_SECONDS)
+
+
 def limit_importance_seconds(budget: float, elapsed: float) -> float:
     """Return the longest time for the importances of columns.
 
@@ -134,12 +150,14 @@ def compute_deadline(
     picks: int = 1,
     holdout_rows: int = 0,
     has_final_metric: bool = False,
+    has_refit: bool = False,
 ) -> Deadline:
     """Return the deadline of a run that begins after a part of its budget was spent.
 
     Args:
         picks: of an ensemble.
         has_final_metric: configurations are compared once more after training.
+        has_refit: members of the version are trained again on all rows.
 
     >>> compute_deadline(300.0, 20.0)
     Deadline(last_visit=251.0, cancel=263.0, end=272.0, grace=60.0)
@@ -149,6 +167,8 @@ def compute_deadline(
     Deadline(last_visit=245.4, cancel=257.4, end=272.0, grace=60.0)
     >>> compute_deadline(300.0, 20.0, holdout_rows=10_000, has_final_metric=True)
     Deadline(last_visit=221.6, cancel=233.6, end=272.0, grace=60.0)
+    >>> compute_deadline(300.0, 20.0, has_refit=True)
+    Deadline(last_visit=206.0, cancel=218.0, end=227.0, grace=60.0)
     """
     predicted = 0
     if has_final_metric:
@@ -158,6 +178,8 @@ def compute_deadline(
     member_seconds = _estimate_member_seconds(holdout_rows) * predicted
     limit = MAX_RESERVED_SHARE * budget
     closing = CLOSING_SECONDS + CLOSING_SHARE * budget
+    if has_refit:
+        closing += REFIT_SHARE * budget
     reserved = min(closing + reserve_importance_seconds(budget) + member_seconds, limit)
 
     def count_from_now(seconds: float) -> float:

@@ -203,7 +203,14 @@ def compute_visit_seconds(request: TrainRequest, table: RawTable, elapsed: float
     picks = choose_picks(request, table)
     has_final_metric = request.arguments.metric in FINAL_METRICS
     rows = table.validation_rows
-    deadline = compute_deadline(budget, budget - seconds, picks, rows, has_final_metric)
+    deadline = compute_deadline(
+        budget,
+        budget - seconds,
+        picks,
+        rows,
+        has_final_metric,
+        request.may_refit,
+    )
     limits = request.parsed.cost_limits
     if limits is None:
         return deadline.last_visit

@@ -53,8 +53,8 @@ def compare(joined: list[bytes], repeated: list[list[bytes]]) -> tuple[bool, str
         control=SimpleNamespace(run=run),
         platform=SimpleNamespace(state_rows_sql=lambda table, *_: table),
     )
-    comparison: Any = StateComparison(context, lineage, states)  # type: ignore[arg-type]
-    ((name, ok, detail),) = comparison.compare()
+    comparison: Any = StateComparison(context, lineage)  # type: ignore[arg-type]
+    ((name, ok, detail),) = comparison.compare(states)
     assert name == "state"
     return ok, detail
 

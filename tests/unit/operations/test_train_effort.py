@@ -38,7 +38,9 @@ def make_request(budget: float) -> Any:
     open_names = ("metric", "ensemble", "epochs", "configs", "group_by", "search", "models")
     arguments = SimpleNamespace(**dict.fromkeys(open_names))
     choice = TemplateChoice("train", None)
-    return SimpleNamespace(rates={}, parsed=parsed, arguments=arguments, template_choice=choice)
+    return SimpleNamespace(
+        rates={}, parsed=parsed, arguments=arguments, template_choice=choice, may_refit=True
+    )
 
 
 @given(

@@ -17,7 +17,7 @@ SELECT coalesce(
      JOIN cerebro.version_log v ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
      LEFT JOIN cerebro.member_log b ON b.owner = v.owner AND b.model = v.model AND b.version = v.version AND b.group_value = ''
      LEFT JOIN pg_catalog.pg_class c ON c.relnamespace = 'cerebro_state'::pg_catalog.regnamespace
-                                        AND c.relname = 'r' || coalesce(b.run_id, v.run_id) || '_m' || coalesce(b.mst_key, v.mst_key)
+                                        AND c.relname = 'r' || coalesce(b.refit_run_id, b.run_id, v.run_id) || '_m' || coalesce(b.mst_key, v.mst_key)
      WHERE m.owner = current_user AND m.model = w.model AND NOT m.dropped AND m.owner::text = coalesce(w.owner, m.owner::text)),
     (SELECT pg_catalog.concat_ws('/', g.owner, g.mark) FROM cerebro.model_grant g
      WHERE g.model = w.model AND g.owner::text = w.owner), '') AS mark

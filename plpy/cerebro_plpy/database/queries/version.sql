@@ -44,24 +44,25 @@ FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::intege
 -- name: add_member
 -- A configuration becomes a member of the model of its group, or of all rows.
 INSERT INTO cerebro.member_log (model, version, group_value, position, run_id, mst_key, template, params, share, architecture, compile_params,
-                                backend, state_bytes)
+                                backend, state_bytes, refit_run_id)
 SELECT %s::text, %s::integer, coalesce(c.group_value, ''), %s::integer, c.run_id, c.mst_key, c.template, c.params, %s::double precision,
-       c.architecture, c.compile_params, c.backend, pg_catalog.pg_total_relation_size(%s::regclass)
+       c.architecture, c.compile_params, c.backend,
+       (SELECT sum(pg_catalog.pg_total_relation_size(n.state_table::regclass)) FROM pg_catalog.unnest(%s::text[]) n (state_table)), %s::bigint
 FROM cerebro.config_log c WHERE c.run_id = %s::bigint AND c.mst_key = %s::integer
 
 -- name: members
 -- The members of a version of the caller, or, with an empty text, of its model of all rows, or with another one, of its group of that
 -- value. A version without rows in member_log has one network, in its own row.
-SELECT m.group_value, m.run_id, m.mst_key, m.template, m.params, m.share, m.architecture, m.compile_params, m.backend
+SELECT m.group_value, m.run_id, m.mst_key, m.template, m.params, m.share, m.architecture, m.compile_params, m.backend, m.refit_run_id
 FROM (SELECT %s::name AS owner, %s::text AS model, %s::integer AS version, %s::text AS group_value OFFSET 0) k
 JOIN (SELECT b.owner, b.model, b.version, b.group_value, b.position, b.run_id, b.mst_key, b.template, b.params::text AS params, b.share,
-             b.architecture::text AS architecture, b.compile_params, b.backend
+             b.architecture::text AS architecture, b.compile_params, b.backend, b.refit_run_id
       FROM cerebro.member_log b
       UNION ALL
-      SELECT v.owner, v.model, v.version, '', 1, v.run_id, v.mst_key, v.template, v.params::text, 1, v.architecture::text, v.compile_params, v.backend
+      SELECT v.owner, v.model, v.version, '', 1, v.run_id, v.mst_key, v.template, v.params::text, 1, v.architecture::text, v.compile_params, v.backend, NULL
       FROM cerebro.version_log v WHERE v.architecture IS NOT NULL
       UNION ALL
-      SELECT g.owner, g.model, g.version, g.group_value, 1, g.run_id, g.mst_key, g.template, g.params::text, 1, g.architecture::text, g.compile_params, g.backend
+      SELECT g.owner, g.model, g.version, g.group_value, 1, g.run_id, g.mst_key, g.template, g.params::text, 1, g.architecture::text, g.compile_params, g.backend, NULL
       FROM cerebro.group_log g WHERE g.architecture IS NOT NULL) m
     ON m.owner = k.owner AND m.model = k.model AND m.version = k.version AND m.group_value = coalesce(k.group_value, m.group_value)
 ORDER BY m.group_value COLLATE "C", m.position
@@ -168,7 +169,8 @@ SELECT m.model FROM cerebro.model_log m WHERE m.owner = current_user AND NOT m.d
 -- name: runs
 SELECT v.run_id, v.mst_key FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text
 UNION SELECT g.run_id, g.mst_key FROM cerebro.group_log g WHERE g.owner = current_user AND g.model = %s::text
-UNION SELECT b.run_id, b.mst_key FROM cerebro.member_log b WHERE b.owner = current_user AND b.model = %s::text
+UNION SELECT r.run_id, b.mst_key FROM cerebro.member_log b CROSS JOIN LATERAL (VALUES (b.run_id), (b.refit_run_id)) AS r (run_id)
+      WHERE b.owner = current_user AND b.model = %s::text AND r.run_id IS NOT NULL
 
 -- name: mark_dropped
 UPDATE cerebro.model_log m SET dropped = true WHERE m.owner = current_user AND m.model = %s::text

@@ -38,6 +38,7 @@ from cerebro_plpy.operations.live.logged_models import (
     read_functions,
 )
 from cerebro_plpy.operations.live.runs import MORE_EPOCHS, claim, suggest_longer_training
+from cerebro_plpy.operations.refit.refit import is_refit_possible
 from cerebro_plpy.operations.train.model_lineage import make_warm_states
 from cerebro_plpy.operations.train.register_version import register_version
 from cerebro_plpy.operations.train_budget import compute_deadline
@@ -108,6 +109,7 @@ def resume(
                 spec.train.ensemble,
                 spec.train.split.validation_rows,
                 spec.train.final_metric is not None,
+                is_refit_possible(spec.train),
             )
             warm_states = {**request.warm_states, **start_states}
             request = replace(request, deadline=deadline, warm_states=warm_states)
@@ -167,6 +169,13 @@ def _claim_unfinished(db: Database, run_id: int | None) -> tuple[Row, RunSpec]:
             "be made as a whole.",
             hint="Call madlib_automl() again; with a random_state it tries the same "
             "configurations.",
+        )
+    if spec.train is not None and spec.train.refit_of is not None:
+        first_run = spec.train.refit_of
+        raise ObjectNotReady(
+            f"{MODULE} error: run {run_id} has trained the best configurations of run {first_run} "
+            "again on all rows, which is the last part of that run.",
+            hint=f"SELECT cerebro.resume({first_run});",
         )
     if run["status"] == "completed":
         raise ObjectNotReady(

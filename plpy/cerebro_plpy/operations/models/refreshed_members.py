@@ -13,11 +13,11 @@ from cerebro_plpy.configs.architecture.boosted_trees import divide_epochs, is_bo
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
-from cerebro_plpy.configs.search_space.space import compile_text
 from cerebro_plpy.configs.templates.template import Rates
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.limits import no_poll
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
+from cerebro_plpy.operations.refit.member_params import set_learning_rate
 from cerebro_plpy.operations.train.model_lineage import Lineage
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.tables.architectures import StoredModel
@@ -85,22 +85,13 @@ def make_compile_params(text: str, rates: Rates, lineage: Lineage) -> str:
 
     The maximum of a version that was refreshed is low already.
     """
-    params = parse_compile_params(text, None)
-    optimizer = dict(params.optimizer.config)
-    rate: Any = optimizer.pop("learning_rate")
+    rate: Any = parse_compile_params(text, None).optimizer.config["learning_rate"]
     if isinstance(rate, dict):
         rate = rate["config"]["warmup_target"]
     highest = float(rate)
     if not lineage.train_spec.start:
         highest *= RATE_SHARE
-    fields = {
-        "optimizer": params.optimizer.class_name,
-        **optimizer,
-        "learning_rate": rates.make_schedule(highest),
-        "loss": params.loss,
-        "metrics": list(params.metrics),
-    }
-    return compile_text(fields)
+    return set_learning_rate(text, rates.make_schedule(highest))
 
 
 def _find_best_epoch(lineage: Lineage, member: Member) -> int:

@@ -8,12 +8,9 @@ run. Neither the repeated run nor its states remain afterwards.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from cerebro_plpy.configs.params.callbacks import NO_CALLBACKS
-from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.call_status import REPEATING
@@ -25,7 +22,6 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Globals, Row
 from cerebro_plpy.database.source_rows import SourceRows
 from cerebro_plpy.errors import (
-    CerebroError,
     ConfigFailure,
     DatatypeMismatch,
     InsufficientPrivilege,
@@ -36,22 +32,19 @@ from cerebro_plpy.errors import (
     WrongObjectType,
 )
 from cerebro_plpy.nouns import count_nouns
-from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
 from cerebro_plpy.operations.fit.input_tables import (
-    ModelInputs,
-    PackedData,
-    PackedInputs,
     find_packed_inputs,
 )
-from cerebro_plpy.operations.fit.spec_request import make_replay, make_request
-from cerebro_plpy.operations.live.logged_models import check_unchanged, load_logged_models
+from cerebro_plpy.operations.live.logged_models import check_unchanged
 from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version
+from cerebro_plpy.operations.models.repeated_training import RepeatedTraining
 from cerebro_plpy.operations.models.state_comparison import StateComparison
 from cerebro_plpy.operations.predict.prediction_source import make_reading
+from cerebro_plpy.operations.refit.all_rows import PackedRows, pack_all_rows
 from cerebro_plpy.operations.train.model_lineage import (
     Lineage,
+    RefitLineage,
     find_source_tables,
-    make_warm_states,
     read_custom_settings,
     read_lineage,
 )
@@ -61,16 +54,12 @@ from cerebro_plpy.operations.train.pack_training_data import (
     pack_training_data,
 )
 from cerebro_plpy.platform.call_context import CallContext, open_context
-from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name
+from cerebro_plpy.platform.state_tables import SPLITS, packed_table_name
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.recorded_table import read_with_recipe
 from cerebro_plpy.preprocessing.rows.groups import make_group_request, read_groups
 from cerebro_plpy.records import dataclass, replace
-from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
-from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.run.request.replay import RunRecord, read_run_record
-from cerebro_plpy.run.request.run_request import Ending, FitRequest
-from cerebro_plpy.tables.outputs import logged_run
+from cerebro_plpy.run.lifecycle import reserve_run_id
 from cerebro_plpy.tables.template_configs import read_head
 
 MODULE = "verify"
@@ -95,13 +84,6 @@ class Finding(NamedTuple):
     detail: str
 
 
-class PackedRows(NamedTuple):
-    """Packed tables that a repeated run can train on."""
-
-    inputs: PackedInputs
-    data: PackedData
-
-
 def verify(db: Database, gd: Globals, model: str | None, version: str | int | None) -> list[Row]:
     """Train a version again and report the differences.
 
@@ -122,14 +104,19 @@ def verify(db: Database, gd: Globals, model: str | None, version: str | int | No
     catalog = Catalog(db, MODULE)
     custom = _read_custom_settings(catalog, lineage)
     with open_context(db, gd, (), lineage.run_spec.arguments.workers, custom) as context:
-        run_id = reserve_run_id(db, context)
+        training = RepeatedTraining(
+            catalog,
+            context,
+            lineage.version.run_id,
+            lineage.run_spec,
+            lineage.all_configs,
+            reserve_run_id(db, context),
+        )
         try:
-            findings = Reproduction(catalog, context, lineage, run_id).compare()
+            findings = Reproduction(catalog, context, lineage, training).compare()
             return [finding._asdict() for finding in findings]
         finally:
-            with suppress(CerebroError):  # if the session is lost, cerebro.vacuum_runs removes them
-                drop_packed_tables(context.control, run_id)
-                RunLog(context.control, run_id).discard()
+            training.discard()
 
 
 def _read_custom_settings(catalog: Catalog, lineage: Lineage) -> CustomSettings | None:
@@ -148,7 +135,7 @@ class Reproduction:
     catalog: Catalog
     context: CallContext
     lineage: Lineage
-    run_id: int  # the repeated run; the original one is lineage.version.run_id
+    training: RepeatedTraining  # of the configurations that were compared with others
 
     def compare(self) -> Iterator[Finding]:
         """Compare the source, the packed rows, the software and the states, in this order."""
@@ -161,16 +148,45 @@ class Reproduction:
         retained, finding = self._compare_packed_rows()
         yield finding
         try:
-            request = self._make_request(self._choose_rows(retained, repacked))
-            train(self.catalog.db, self.context, request, None, RunListeners(), self.run_id)
+            rows = self._choose_rows(retained, repacked)
+            states = self.training.train(rows, self._run_name)
         except REPLAY_ERRORS as error:
             yield Finding("state", False, f"it cannot be trained again: {error.message}")
             return
         yield self._compare_software()
-        states = self._read_states()
-        comparison = StateComparison(self.context, self.lineage, states)
-        for result in comparison.compare():
+        comparison = StateComparison(self.context, self.lineage)
+        for result in comparison.compare(states):
             yield Finding(*result)
+        if self.lineage.refit is not None:
+            yield from self._compare_refit(self.lineage.refit, rows, comparison)
+
+    @property
+    def _run_name(self) -> str:
+        return f"verify {self.lineage.version.model}"
+
+    def _compare_refit(
+        self, refit: RefitLineage, rows: PackedRows, comparison: StateComparison
+    ) -> Iterator[Finding]:
+        """Compare the states of members that were trained again on all rows."""
+        training = RepeatedTraining(
+            self.catalog,
+            self.context,
+            refit.run_id,
+            refit.run_spec,
+            refit.configs,
+            reserve_run_id(self.catalog.db, self.context),
+        )
+        try:
+            all_rows = pack_all_rows(self.catalog, self.context, rows, training.run_id)
+            states = training.train(all_rows, self._run_name)
+        except REPLAY_ERRORS as error:
+            yield Finding("state", False, f"it cannot be trained again: {error.message}")
+            return
+        else:
+            for result in comparison.compare_refit(states):
+                yield Finding(*result)
+        finally:
+            training.discard()
 
     def _compare_source(self, repacked: TrainingData) -> Finding:
         """Compare the fingerprint of the current rows with that of the original rows."""
@@ -204,7 +220,9 @@ class Reproduction:
 
         reading = make_reading(db, source, self.lineage.version)
         preparation = PackingRequest(source, reading, limit)
-        return pack_training_data(self.catalog, self.context, read_table, self.run_id, preparation)
+        return pack_training_data(
+            self.catalog, self.context, read_table, self.training.run_id, preparation
+        )
 
     def _compare_packed_rows(self) -> tuple[PackedRows | None, Finding]:
         """Find the packed tables of the original run, if they were not removed."""
@@ -259,68 +277,9 @@ class Reproduction:
         buffers = {group: layout[:3] for group, layout in layouts.items()}
         return buffers == {group: layout[:3] for group, layout in spec.grouping.layouts.items()}
 
-    def _make_request(self, rows: PackedRows) -> FitRequest:
-        """Return a replay of the configurations that the version consists of.
-
-        The other configurations of the original run have no influence on the bits.
-        """
-        version = self.lineage.version
-        train_spec = self.lineage.train_spec
-        arguments = replace(
-            self.lineage.run_spec.arguments,
-            name=f"verify {version.model}",
-            replay_run=version.run_id,
-            workers=1,
-            search=None,  # a replay reads the decisions of the search from the log
-            search_params=None,
-        )
-        spec = replace(self.lineage.run_spec, arguments=arguments)
-        record = read_run_record(self.context.control, MODULE, version.run_id)
-        last_epochs = {
-            mst_key: row["best_epoch"] or record.max_epochs.get(mst_key, spec.epochs)
-            for mst_key, row in self.lineage.all_configs.items()
-        }
-        epochs = max(last_epochs.values())
-        models = self._load_models(spec, rows)
-        repeat = make_replay(self.catalog, record, epochs, rows.data.source, last_epochs)
-        visits = _count_visits(record, last_epochs)
-        replay_spec = replace(
-            spec,
-            epochs=epochs,
-            evaluate_epochs=(),  # the comparison needs states, not metrics
-            schedule="replay",
-            tables={name: table.quoted for name, table in rows.inputs.get_relations().items()},
-            train=None,
-        )
-        request = make_request(
-            self.catalog,
-            self.context,
-            replay_spec,
-            rows.data,
-            models,
-            replace(repeat, endings=visits),
-        )
-        return replace(
-            request,
-            warm_states=make_warm_states(self.context.platform, train_spec),
-            is_quiet=True,
-            groups=train_spec.grouping.layouts,
-            block_rows=train_spec.grouping.block_rows,
-        )
-
-    def _load_models(self, spec: RunSpec, rows: PackedRows) -> ModelInputs:
-        """Load the configurations from the log, without callbacks, which would need metrics."""
-        log = list(self.lineage.all_configs.values())
-        models = load_logged_models(self.catalog, self.context, spec, None, log, rows.data.source)
-        configs = tuple(
-            replace(config, fit=replace(config.fit, callbacks=NO_CALLBACKS))
-            for config in models.configs
-        )
-        return models._replace(configs=configs)
-
     def _compare_software(self) -> Finding:
         """Compare the versions of the libraries that trained."""
-        text = read_value(self.context.control, sql("provenance.software"), (self.run_id,))
+        text = read_value(self.context.control, sql("provenance.software"), (self.training.run_id,))
         installed = sorted(json.loads(text).items())
         original = self.lineage.software
         differences = [
@@ -331,15 +290,6 @@ class Reproduction:
         if differences:
             return Finding("software", False, "; ".join(differences))
         return Finding("software", True, ", ".join(map(" ".join, installed)))
-
-    def _read_states(self) -> dict[int, StoredState]:
-        """Return the last state of each repeated configuration, by mst_key."""
-        states = {}
-        for row in logged_run.read_configs(self.catalog.db, self.run_id):
-            state = logged_run.stored_state(row)
-            assert state is not None
-            states[row["mst_key"]] = state
-        return states
 
 
 def _add_groups(reader: Reader, spec: TrainSpec, table: RawTable) -> RawTable:
@@ -355,15 +305,3 @@ def _add_groups(reader: Reader, spec: TrainSpec, table: RawTable) -> RawTable:
     )
     target = table.target._replace(head=read_head(spec))
     return replace(table, target=target, groups=read_groups(reader, MODULE, table.parts, request))
-
-
-def _count_visits(record: RunRecord, last_epochs: Mapping[int, int]) -> dict[int, Ending]:
-    """Return the visits until each configuration's last epoch, by mst_key.
-
-    There a configuration ends: its state was kept, or the budget ended it. Nothing is evaluated.
-    """
-    visits = dict.fromkeys(last_epochs, 0)
-    for (mst_key, epoch), segments in record.orders.items():
-        if epoch <= last_epochs.get(mst_key, 0):
-            visits[mst_key] += len(segments)
-    return {mst_key: Ending(count, evaluated=False) for mst_key, count in visits.items()}

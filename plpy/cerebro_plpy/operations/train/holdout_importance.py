@@ -59,12 +59,12 @@ def compute_holdout_importance(
     """
     start = time.monotonic()
     db.platform.check_process(MODULE)
-    lineage = read_lineage(db, MODULE, model, version)
-    recipe = lineage.version.recipe
-    rows = _sample_rows(db, lineage.version)
+    evaluated = read_lineage(db, MODULE, model, version).version.before_refit
+    recipe = evaluated.recipe
+    rows = _sample_rows(db, evaluated)
     if seconds is not None:
         seconds = max(0.0, seconds - (time.monotonic() - start))
-    losses = _measure_losses(db, gd, lineage.version, rows, seconds)
+    losses = _measure_losses(db, gd, evaluated, rows, seconds)
     by_column = {
         place.column: summarize(column_losses)
         for place, column_losses in zip(recipe.places, losses)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.templates.registry import resumes_states
@@ -37,6 +38,14 @@ from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.tables.outputs import logged_run
 
 
+class RefitLineage(NamedTuple):
+    """The run that has trained members of a version again on all rows."""
+
+    run_id: int
+    run_spec: RunSpec
+    configs: Mapping[int, Row]  # by mst_key
+
+
 @dataclass(frozen=True)
 class Lineage:
     """The run and the configurations that a version was made from.
@@ -52,6 +61,7 @@ class Lineage:
     software: Mapping[str, str]  # versions of libraries, by name
     fingerprint: str | None
     group_configs: Mapping[str, Row]  # of the models of groups, by the group's value
+    refit: RefitLineage | None = None
 
     @property
     def all_configs(self) -> Mapping[int, Row]:
@@ -124,7 +134,25 @@ def read_lineage(db: Database, module: str, model: str | None, number: int | Non
         software=json.loads(row["software"]),
         fingerprint=row["fingerprint"],
         group_configs=read_group_configs(db, version),
+        refit=_read_refit(db, version),
     )
+
+
+def _read_refit(db: Database, version: Version) -> RefitLineage | None:
+    """Return the run that has trained members again; None if none has, or it is not in the log."""
+    refit_keys = {
+        member.mst_key: member.refit_run_id for member in version.members if member.refit_run_id
+    }
+    configs = [
+        (run_id, config)
+        for run_id in {*refit_keys.values()}
+        for config in _read_configs(db, run_id, [*refit_keys])
+    ]
+    if not configs:
+        return None
+    run_id, _ = configs[0]
+    by_key = {config["mst_key"]: config for _, config in configs}
+    return RefitLineage(run_id, logged_run.read_run(db, run_id).spec, by_key)
 
 
 def _read_configs(db: Database, run_id: int, keys: Sequence[int]) -> Sequence[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from cerebro_plpy.configs.train_spec import TrainSpec
@@ -20,6 +21,7 @@ from cerebro_plpy.errors import (
 )
 from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
+from cerebro_plpy.operations.refit.refit import refit
 from cerebro_plpy.operations.train.final_metric import (
     calibrate_result,
     choose_group_result,
@@ -39,6 +41,7 @@ from cerebro_plpy.operations.train.version_importance import NewVersion, add_imp
 from cerebro_plpy.operations.train_budget import (
     compute_max_candidates,
     compute_max_members,
+    compute_refit_seconds,
     limit_importance_seconds,
     reserve_importance_seconds,
 )
@@ -54,9 +57,8 @@ from cerebro_plpy.preprocessing.learning.class_notices import (
 from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, is_better
+from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, predicts_better
 from cerebro_plpy.preprocessing.scoring.metrics import (
-    LARGER_IS_BETTER,
     SCORES,
     ScoredRow,
 )
@@ -98,7 +100,10 @@ def register_version(db: Database, gd: dict[str, Any], run_id: int, deadline: fl
         results = RunResults(db, context, run)
         version = _add_version(results, deadline)
         # The version has states of its own.
-        dropped_states = log.drop_states_stepwise(keep=[])
+        logs = [log, *(RunLog(context.control, refit) for refit in version.refit_runs)]
+        dropped_states = chain.from_iterable(
+            state_log.drop_states_stepwise(keep=[]) for state_log in logs
+        )
         budget = results.train_spec.budget
         if reserve_importance_seconds(budget):
             start = time.monotonic()
@@ -134,6 +139,10 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
         comparison = _compare_with_deployed(results, entry, rows, calibrated_rows)
     if train_spec.start is not None:
         result = result._replace(base=(train_spec.start.run_id, train_spec.start.mst_key))
+    if comparison.better or comparison.obstacle is not None:
+        remaining = deadline - time.monotonic()
+        seconds = compute_refit_seconds(train_spec.budget, remaining)
+        result = refit(results.db, results.context, results.run, result, seconds)
     added_version = model_registry.add(
         control,
         train_spec.model,
@@ -151,7 +160,8 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     _report_version(results, result, added_version, comparison)
     if not is_regression:
         _report_unpredicted_classes(results, added_version.version, calibrated_rows)
-    return NewVersion(train_spec.model, added_version.version, added_version.backend)
+    refit_runs = tuple(filter(None, (result.refit_run_id,)))
+    return NewVersion(train_spec.model, added_version.version, added_version.backend, refit_runs)
 
 
 def _report_version(
@@ -339,7 +349,7 @@ def _compare_with_deployed(
             rows = read_holdout_rows(catalog, results.context.reader, run, COMPARED)
         if not rows or not scored_rows:
             return Comparison(False, "the packed rows of the run were removed")
-        deployed_rows = _predict_members(results.context, rows, deployed)
+        deployed_rows = _predict_members(results.context, rows, deployed.before_refit)
     except UNUSABLE as error:
         results.db.notice(
             f"the deployed version of model {train_spec.model!r} can no longer predict: "
@@ -350,25 +360,6 @@ def _compare_with_deployed(
     return Comparison(
         predicts_better(metrics, scored_rows, deployed.calibration.correct(deployed_rows))
     )
-
-
-def predicts_better(
-    metrics: Sequence[str], new: Sequence[ScoredRow], old: Sequence[ScoredRow]
-) -> bool:
-    """Return whether predictions are better than others for the same rows.
-
-    Args:
-        metrics: the first one decides; each other one, if those before it are equal.
-    """
-    for metric in metrics:
-        is_larger_better = metric in LARGER_IS_BETTER
-        new_score = SCORES[metric](new)
-        old_score = SCORES[metric](old)
-        if is_better(new_score, old_score, is_larger_better):
-            return True
-        if is_better(old_score, new_score, is_larger_better):
-            return False
-    return False
 
 
 def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:

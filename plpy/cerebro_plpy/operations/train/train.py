@@ -19,7 +19,12 @@ from cerebro_plpy.configs.templates.budget import (
 )
 from cerebro_plpy.configs.templates.candidates import MANY_ROWS
 from cerebro_plpy.configs.templates.layers.model_io import Floats
-from cerebro_plpy.configs.train_spec import DataSplit, Grouping, QueryRecord, TrainSpec
+from cerebro_plpy.configs.train_spec import (
+    DataSplit,
+    Grouping,
+    QueryRecord,
+    TrainSpec,
+)
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.call_status import LOOKING
 from cerebro_plpy.database.catalog import Catalog
@@ -239,6 +244,7 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
             picks,
             table.validation_rows,
             request.arguments.metric in FINAL_METRICS,
+            request.may_refit,
         ),
     )
 
@@ -429,4 +435,5 @@ def make_train_spec(
         final_metric=make_final_metric(metric),
         query=query and QueryRecord(query.text, query.path, query.objects),
         may_return=may_return(request.arguments),
+        refit=request.refit,
     )

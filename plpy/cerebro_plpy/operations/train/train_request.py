@@ -23,7 +23,7 @@ from cerebro_plpy.configs.templates.candidates import (
 )
 from cerebro_plpy.configs.templates.clone_mutation import CloneMutation
 from cerebro_plpy.configs.templates.template import Template
-from cerebro_plpy.configs.train_spec import FinalMetric
+from cerebro_plpy.configs.train_spec import REFIT_ALL, REFIT_AUTO, REFIT_NONE, FinalMetric
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.lock_waits import read_wait_limit
 from cerebro_plpy.database.queries import sql
@@ -84,6 +84,23 @@ class TrainRequest:
     template_choice: TemplateChoice
     rates: Mapping[str, float] = field(default_factory=dict)
     """Seconds per row by template, once they are measured; of none that is left out."""
+
+    @property
+    def refit(self) -> str:
+        """The members that are trained again on all rows, one of REFITS."""
+        return self.arguments.refit or REFIT_AUTO
+
+    @property
+    def may_refit(self) -> bool:
+        """Whether members of the version may be trained again on all rows; see `find_obstacle`."""
+        arguments = self.arguments
+        if arguments.group_by is not None or arguments.weight is not None:
+            return False
+        if self.parsed.cost_limits is not None:
+            return False
+        if self.table_options.holdout is not None:
+            return self.refit == REFIT_ALL
+        return self.refit != REFIT_NONE
 
 
 def make_train_request(

@@ -26,6 +26,7 @@ class NewVersion(NamedTuple):
     model: str
     version: int
     backend: str
+    refit_runs: tuple[int, ...] = ()  # the run that has trained its members again, if one has
 
 
 def add_importance(

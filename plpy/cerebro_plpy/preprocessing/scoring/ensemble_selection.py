@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from cerebro_plpy.limits import Poll, no_poll, poll_between
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
+from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES, ScoredRow
 
 Score = Callable[[Sequence[ScoredRow]], float]
 
@@ -111,3 +111,22 @@ def is_better(new: float, old: float, larger: bool) -> bool:
     (True, False, True)
     """
     return math.isnan(old) or (new > old if larger else new < old)
+
+
+def predicts_better(
+    metrics: Sequence[str], new: Sequence[ScoredRow], old: Sequence[ScoredRow]
+) -> bool:
+    """Return whether predictions are better than others for the same rows.
+
+    Args:
+        metrics: the first one decides; each other one, if those before it are equal.
+    """
+    for metric in metrics:
+        is_larger_better = metric in LARGER_IS_BETTER
+        new_score = SCORES[metric](new)
+        old_score = SCORES[metric](old)
+        if is_better(new_score, old_score, is_larger_better):
+            return True
+        if is_better(old_score, new_score, is_larger_better):
+            return False
+    return False

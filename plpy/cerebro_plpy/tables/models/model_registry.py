@@ -57,6 +57,8 @@ class RunResult(NamedTuple):
     base: tuple[int, int] | None = None  # run and configuration of the version that it continues
     loss: float | None = None  # decides between equal values
     calibration: Calibration = NO_CALIBRATION
+    refit_run_id: int | None = None  # the run that has trained members again
+    refit: Mapping[int, StoredState] = {}  # states of that run, by mst_key
 
     @property
     def members(self) -> tuple[ResultMember, ...]:
@@ -120,7 +122,8 @@ def add(
     with transaction(session):
         if result.base is not None:
             check_base(session, model, result.base)
-        session.run(sql("run.end"), ("completed", None, None, result.run_id))
+        for run_id in filter(None, (result.refit_run_id, result.run_id)):
+            session.run(sql("run.end"), ("completed", None, None, run_id))
         identity = list(entry.identity) or None
         session.run(
             sql("version.add_model"), (model, entry.split, entry.split_seed, entry.bound, identity)
@@ -128,6 +131,7 @@ def add(
         deployed = read_value(session, sql("version.lock_model"), (model,))
         version = read_value(session, sql("version.next"), (model,))
         tables = _copy_states(session, result)
+        stored = [(key, table) for key, names in tables.items() for table in names]
         values = (
             model,
             version,
@@ -137,8 +141,8 @@ def add(
             result.margin,
             result.loss,
             result.calibration.to_json(),
-            list(tables),
-            list(tables.values()),
+            [key for key, _ in stored],
+            [table for _, table in stored],
             result.run_id,
             result.mst_key,
         )
@@ -180,7 +184,7 @@ def _add_group(session: Session, model: str, version: int, group: GroupResult) -
         result.value,
         group.rows,
         result.margin,
-        tables[result.mst_key],
+        tables[result.mst_key][0],
         result.calibration.to_json(),
         result.run_id,
         result.mst_key,
@@ -190,26 +194,43 @@ def _add_group(session: Session, model: str, version: int, group: GroupResult) -
 
 
 def _add_members(
-    session: Session, key: tuple[str, int], result: RunResult, tables: Mapping[int, str]
+    session: Session, key: tuple[str, int], result: RunResult, tables: Mapping[int, Sequence[str]]
 ) -> None:
     """Add the members of a version, or of the model of a group.
 
     Args:
         key: the model and the number of the version.
-        tables: the states of the members, by mst_key.
+        tables: those with the states of each member, by mst_key.
     """
     for position, member in enumerate(result.members, 1):
-        values = (*key, position, member.share, tables[member.mst_key])
-        session.run(sql("version.add_member"), (*values, result.run_id, member.mst_key))
+        mst_key = member.mst_key
+        refit_run_id = result.refit_run_id if mst_key in result.refit else None
+        values = (*key, position, member.share, list(tables[mst_key]), refit_run_id)
+        session.run(sql("version.add_member"), (*values, result.run_id, mst_key))
 
 
-def _copy_states(session: Session, result: RunResult) -> dict[int, str]:
-    """Copy states into tables of the version's own; return the names of the tables by mst_key."""
-    platform = session.platform
+def _copy_states(session: Session, result: RunResult) -> dict[int, list[str]]:
+    """Copy states into tables of the version's own.
+
+    Returns:
+        The tables of each member by mst_key: of its state and, if it was trained again, of the
+        state after that.
+    """
     tables = {}
     for member in result.members:
-        table = version_table(result.run_id, member.mst_key)
-        session.run(platform.state_table_sql(table))
-        session.run(platform.copy_state_sql(*member.state, table))
-        tables[member.mst_key] = table
+        mst_key = member.mst_key
+        tables[mst_key] = [_copy_state(session, result.run_id, mst_key, member.state)]
+        if mst_key in result.refit:
+            assert result.refit_run_id is not None
+            state = result.refit[mst_key]
+            tables[mst_key].append(_copy_state(session, result.refit_run_id, mst_key, state))
     return tables
+
+
+def _copy_state(session: Session, run_id: int, mst_key: int, state: StoredState) -> str:
+    """Copy a state into a table of a version; return the name of the table."""
+    platform = session.platform
+    table = version_table(run_id, mst_key)
+    session.run(platform.state_table_sql(table))
+    session.run(platform.copy_state_sql(*state, table))
+    return table

@@ -31,7 +31,7 @@ GROUP_COLUMNS = ("run_id", "mst_key", "margin", "backend")
 
 MEMBER_COLUMNS = (
     *("group_value", "run_id", "mst_key", "template", "params", "share", "architecture"),
-    *("compile_params", "backend"),
+    *("compile_params", "backend", "refit_run_id"),
 )
 """Columns of the query version.members."""
 
@@ -48,11 +48,12 @@ class Member:
     architecture: str
     compile_params: str
     backend: str  # the framework that has trained it
+    refit_run_id: int | None = None  # the run that has trained it again, on all rows
 
     @property
     def state_table(self) -> str:
-        """The quoted name of the table with the state."""
-        return version_table(self.run_id, self.mst_key)
+        """The quoted name of the table with the state that predicts."""
+        return version_table(self.refit_run_id or self.run_id, self.mst_key)
 
 
 Members = tuple[Member, ...]
@@ -92,6 +93,12 @@ class Version(PredictingVersion):
     column_types: ColumnTypes | None  # at training; None for versions of older releases
     calibration: Calibration
     members: Members  # at least one
+
+    @property
+    def before_refit(self) -> Version:
+        """The version with the states that have never seen the hold-out rows."""
+        members = tuple(replace(member, refit_run_id=None) for member in self.members)
+        return replace(self, members=members)
 
 
 def get_deployed(db: Database, module: str, model: str | None) -> Version:

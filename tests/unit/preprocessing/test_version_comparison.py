@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cerebro_plpy.operations.train.register_version import predicts_better
+from cerebro_plpy.preprocessing.scoring.ensemble_selection import predicts_better
 from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
 
 METRICS = ("accuracy", "log_loss")

@@ -1,0 +1,12 @@
+-- name: past_training
+-- The epochs until the best state of configurations, and the seconds that workers took for them.
+SELECT c.mst_key, max(v.epoch) AS epochs, sum(coalesce(v.training_seconds, extract(epoch FROM v.ended_at - v.started_at)))::float8 AS seconds
+FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) JOIN cerebro.visit v USING (run_id, mst_key)
+WHERE r.owner = current_user AND c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[]) AND v.status = 'completed'
+  AND (c.best_epoch IS NULL OR v.epoch <= c.best_epoch)
+GROUP BY c.mst_key ORDER BY c.mst_key
+
+-- name: earlier_runs
+-- The runs that have trained members of a version of the caller again on all rows; NULL for a member that none has.
+SELECT DISTINCT b.refit_run_id FROM cerebro.member_log b
+WHERE b.owner = current_user AND b.model = %s::text AND b.run_id = %s::bigint AND b.mst_key = ANY (%s::integer[])

@@ -1,0 +1,1 @@
+"""Training of the members of a version again, on all rows."""

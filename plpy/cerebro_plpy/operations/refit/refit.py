@@ -1,0 +1,213 @@
+"""The training of a version's members again, from the beginning and on all rows.
+
+The states before that have never seen the hold-out rows: versions are compared by them. Those after
+it predict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
+from cerebro_plpy.configs.templates.registry import resumes_states
+from cerebro_plpy.configs.train_spec import REFIT_ALL, REFIT_AUTO, BaseVersion, TrainSpec
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.errors import CerebroError, QueryCanceled
+from cerebro_plpy.nouns import count_nouns
+from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
+from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
+from cerebro_plpy.operations.refit.all_rows import PackedRows, pack_all_rows
+from cerebro_plpy.operations.refit.refit_request import RefitPlan, make_refit_request
+from cerebro_plpy.platform.call_context import CallContext
+from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name
+from cerebro_plpy.preprocessing.rows.split import read_split
+from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
+from cerebro_plpy.tables.models.model_registry import RunResult
+from cerebro_plpy.tables.outputs import logged_run
+from cerebro_plpy.tables.outputs.logged_run import LoggedRun
+
+MODULE = "train"
+STARTUP_SECONDS = 1.5
+"""Time to copy the rows, to start trainers and to compile."""
+CAUTION = 1.2
+"""Factor of the expected time: visits of configurations side by side slow each other down."""
+
+
+class PastTraining(NamedTuple):
+    """The training of a configuration until its best state."""
+
+    mst_key: int
+    epochs: int
+    seconds: float
+    is_whole: bool  # one worker trained it at a time
+
+
+def refit(
+    db: Database, context: CallContext, run: LoggedRun, result: RunResult, seconds: float
+) -> RunResult:
+    """Train members of a result again on all rows, as far as there is time.
+
+    An error does not spoil the result: its first states predict, too.
+
+    Args:
+        seconds: time in which that must end.
+
+    Returns:
+        The result with the states of the members that were trained again.
+    """
+    assert run.spec.train is not None
+    if not is_refit_wanted(run.spec.train):
+        return result
+    obstacle = find_obstacle(run.spec.train)
+    if obstacle is not None:
+        db.notice(f"the model is not trained again on all rows: {obstacle}")
+        return result
+    plan = plan_refit(db, run, result, seconds)
+    if not plan.epochs:
+        return result
+    try:
+        run_id, states = _train_again(db, context, plan, seconds)
+    except QueryCanceled:
+        raise
+    except CerebroError as error:
+        db.notice(f"the model was not trained again on all rows: {error.message}")
+        return result
+    finally:
+        context.show_run(run.run_id)
+    report_refit(db, run.spec.train, run_id, states, len(result.members))
+    return result._replace(refit_run_id=run_id, refit=states)
+
+
+def _train_again(
+    db: Database, context: CallContext, plan: RefitPlan, seconds: float
+) -> tuple[int, Mapping[int, StoredState]]:
+    """Train configurations again; return the id of that run, and the states of complete ones."""
+    catalog = Catalog(db, MODULE)
+    names = [packed_table_name(plan.run.run_id, side) for side in SPLITS]
+    inputs = find_packed_inputs(catalog, *names)
+    packed = PackedRows(inputs, inputs.read(catalog, context.reader))
+    run_id = reserve_run_id(db, context)
+    try:
+        rows = pack_all_rows(catalog, context, packed, run_id)
+        request = make_refit_request(catalog, context, plan, packed.data.source, rows, seconds)
+        train(db, context, request, None, RunListeners(), run_id)
+    finally:
+        drop_packed_tables(context.control, run_id)
+    return run_id, read_complete_states(db, run_id)
+
+
+def report_refit(
+    db: Database, train_spec: TrainSpec, run_id: int, states: Collection[int], members: int
+) -> None:
+    """Report which members predict with states of all rows.
+
+    Args:
+        states: mst_key of these members.
+        members: number of all.
+    """
+    split = train_spec.split
+    rows = count_nouns(split.training_rows + split.validation_rows, "row")
+    subject = "the model was"
+    if len(states) < members:
+        subject = f"{len(states)} of {count_nouns(members, 'member', 'was')}"
+    db.info(
+        f"{subject} trained again on all {rows} by run {run_id}; {train_spec.metric} is of the "
+        "states before that"
+    )
+
+
+def is_refit_possible(train_spec: TrainSpec) -> bool:
+    """Return whether members of a version may be trained again on all rows."""
+    return is_refit_wanted(train_spec) and find_obstacle(train_spec) is None
+
+
+def is_refit_wanted(train_spec: TrainSpec) -> bool:
+    """Return whether the call lets members be trained again on all rows.
+
+    By default, rows of a table of their own stay apart, so that they can measure the model.
+    """
+    if train_spec.refit == REFIT_AUTO:
+        return read_split(MODULE, train_spec.split.rule).table is None
+    return train_spec.refit == REFIT_ALL
+
+
+def find_obstacle(train_spec: TrainSpec) -> str | None:
+    """Return why no member of a version can be trained again on all rows; None if some can."""
+    if train_spec.grouping.column is not None:
+        return "its rows are packed for models of groups"
+    if train_spec.weight is not None:
+        return "the rows held back are packed without weights"
+    if train_spec.max_cpu is not None or train_spec.max_cost is not None:
+        return "the cost of the run is limited"
+    return None
+
+
+def plan_refit(db: Database, run: LoggedRun, result: RunResult, seconds: float) -> RefitPlan:
+    """Choose the members for which there is time: trees first, then those with large shares."""
+    shares = {member.mst_key: member.share for member in result.members}
+    configs = {
+        row["mst_key"]: row for row in db.peek(sql("provenance.configs"), run.run_id, list(shares))
+    }
+    trainings = [
+        PastTraining(**row, is_whole=is_boosted_trees(configs[row["mst_key"]]["architecture"]))
+        for row in db.peek(sql("refit.past_training"), run.run_id, list(shares))
+    ]
+    assert run.spec.train is not None
+    split = run.spec.train.split
+    factor = CAUTION * (split.training_rows + split.validation_rows) / split.training_rows
+    workers = len(run.spec.segments)
+    chosen: list[PastTraining] = []
+    for past in sorted(trainings, key=lambda past: (not past.is_whole, -shares[past.mst_key])):
+        needed = STARTUP_SECONDS + factor * estimate_seconds([*chosen, past], workers)
+        if needed <= seconds:
+            chosen.append(past)
+    left_out = len(shares) - len(chosen)
+    if left_out:
+        subject = "the model is"
+        if len(shares) > 1:
+            subject = f"{left_out} of {count_nouns(len(shares), 'member', 'is')}"
+        db.notice(f"{subject} not trained again on all rows: the budget has {seconds:.1f} s left")
+    epochs = {past.mst_key: past.epochs for past in chosen}
+    return RefitPlan(run, configs, epochs, _find_start(db, run.spec.train))
+
+
+def _find_start(db: Database, train_spec: TrainSpec) -> BaseVersion | None:
+    """Return the states that a refreshing run's networks continue from on all rows, if it is one.
+
+    If all of them were trained on all rows before, these states are continued.
+    """
+    start = train_spec.start
+    if start is None:
+        return None
+    networks = [key for key, template in train_spec.templates.items() if resumes_states(template)]
+    rows = db.peek(sql("refit.earlier_runs"), train_spec.model, start.run_id, networks)
+    runs = {row["refit_run_id"] for row in rows}
+    if len(runs) != 1 or None in runs:
+        return start
+    return start._replace(run_id=runs.pop())
+
+
+def estimate_seconds(trainings: Sequence[PastTraining], workers: int) -> float:
+    """Return the time in which workers repeat trainings that each took these seconds alone.
+
+    >>> trees = PastTraining(1, 3, 4.0, is_whole=True)
+    >>> network = PastTraining(2, 9, 2.0, is_whole=False)
+    >>> estimate_seconds([trees], 2), estimate_seconds([network], 2)
+    (4.0, 1.0)
+    >>> estimate_seconds([trees, network, trees], 2)
+    5.0
+    """
+    longest = max((past.seconds for past in trainings if past.is_whole), default=0.0)
+    return max(longest, sum(past.seconds for past in trainings) / workers)
+
+
+def read_complete_states(db: Database, run_id: int) -> Mapping[int, StoredState]:
+    """Return the states of the configurations that the budget did not end early, by mst_key."""
+    return {
+        row["mst_key"]: state
+        for row in logged_run.read_configs(db, run_id)
+        if row["status"] == "completed" and (state := logged_run.stored_state(row))
+    }

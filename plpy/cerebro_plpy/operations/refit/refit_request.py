@@ -1,0 +1,141 @@
+"""The request of a run that trains the members of a version again, on all rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
+from cerebro_plpy.configs.params.compile_params import parse_compile_params
+from cerebro_plpy.configs.params.config import Config
+from cerebro_plpy.configs.params.fit_params import parse_fit_params
+from cerebro_plpy.configs.run_spec import RunSpec
+from cerebro_plpy.configs.train_spec import BaseVersion
+from cerebro_plpy.database.catalog import Catalog
+from cerebro_plpy.database.sessions.spi import Row
+from cerebro_plpy.operations.fit.input_tables import ModelInputs
+from cerebro_plpy.operations.fit.spec_request import make_request
+from cerebro_plpy.operations.refit.all_rows import PackedRows
+from cerebro_plpy.operations.refit.member_params import stretch_schedule
+from cerebro_plpy.operations.train.model_lineage import make_warm_states
+from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.platform.call_context import CallContext
+from cerebro_plpy.records import replace
+from cerebro_plpy.run.request.run_request import Deadline, FitRequest, Replay
+from cerebro_plpy.tables.architectures import StoredModel
+from cerebro_plpy.tables.compatibility import name_metrics
+from cerebro_plpy.tables.outputs.logged_run import LoggedRun
+from cerebro_plpy.tables.template_configs import count_steps
+
+
+class RefitPlan(NamedTuple):
+    """The configurations of a run that are trained again."""
+
+    run: LoggedRun
+    configs: Mapping[int, Row]  # as the log contains them, by mst_key
+    epochs: Mapping[int, int]  # those of the best state of each, by mst_key
+    start: BaseVersion | None  # the states that networks of a refreshed version continue from
+
+
+def make_refit_request(
+    catalog: Catalog,
+    context: CallContext,
+    plan: RefitPlan,
+    training: PackedTable,
+    rows: PackedRows,
+    seconds: float,
+) -> FitRequest:
+    """Return the request of a run that trains each configuration for as many epochs as before.
+
+    Args:
+        training: the packed rows of the first run.
+        rows: all rows.
+        seconds: time in which the run must end.
+    """
+    spec = _make_spec(plan, rows)
+    models = _make_models(context, plan, training, rows.data.source)
+    replay = Replay(max_epochs=plan.epochs, completed_epochs=plan.epochs)
+    request = make_request(catalog, context, spec, rows.data, models, replay)
+    train_spec = spec.train
+    assert train_spec is not None
+    return replace(
+        request,
+        warm_states=make_warm_states(context.platform, train_spec),
+        deadline=Deadline(last_visit=seconds, cancel=seconds, end=seconds),
+    )
+
+
+def _make_spec(plan: RefitPlan, rows: PackedRows) -> RunSpec:
+    spec = plan.run.spec
+    assert spec.train is not None
+    train_spec = replace(
+        spec.train,
+        templates={key: spec.train.templates[key] for key in plan.epochs},
+        params={key: spec.train.params[key] for key in plan.epochs},
+        ensemble=1,
+        configs=len(plan.epochs),
+        start=plan.start,
+        may_return=False,
+        final_metric=None,
+        refit_of=plan.run.run_id,
+    )
+    tables = {name: table.quoted for name, table in rows.inputs.get_relations().items()}
+    arguments = replace(
+        spec.arguments,
+        name=f"{spec.train.model} on all rows",
+        source_table=tables["source"],
+        validation_table=None,
+        replay_run=None,
+        search=None,
+        search_params=None,
+    )
+    return replace(
+        spec,
+        arguments=arguments,
+        epochs=max(plan.epochs.values()),
+        evaluate_epochs=(),
+        training_epochs=None,
+        segments=rows.data.source.segments,
+        source=rows.data.source.spec(),
+        validation=None,
+        tables=tables,
+        prior_trials=(),
+        train=train_spec,
+    )
+
+
+def _make_models(
+    context: CallContext, plan: RefitPlan, training: PackedTable, source: PackedTable
+) -> ModelInputs:
+    """Return the configurations with schedules for the steps of all rows."""
+    configs = []
+    architectures = {}
+    backends = {}
+    for mst_key in plan.epochs:
+        row = plan.configs[mst_key]
+        model_id = row["model_id"]
+        fit_params = parse_fit_params(row["fit_params"])
+        compile_params = row["compile_params"]
+        if not is_boosted_trees(row["architecture"]):
+            compile_params = stretch_schedule(
+                compile_params,
+                count_steps(training, fit_params.batch_size),
+                count_steps(source, fit_params.batch_size),
+            )
+        architectures[model_id] = StoredModel(model_id, row["architecture"], False)
+        backends[mst_key] = row["backend"]
+        configs.append(
+            Config(
+                mst_key,
+                model_id,
+                compile_params,
+                row["fit_params"],
+                parse_compile_params(compile_params, None),
+                fit_params,
+                template=row["template"],
+                params=json.loads(row["params"]),
+            )
+        )
+    named_configs = name_metrics(configs, architectures, source, context.check)
+    return ModelInputs(named_configs, architectures, None, backends)
