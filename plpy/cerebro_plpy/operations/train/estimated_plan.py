@@ -76,6 +76,11 @@ class PlannedTraining(NamedTuple):
     proposals: Sequence[Proposal]  # including those of groups
 
     @property
+    def rows(self) -> int:
+        """The number of rows, those held back included."""
+        return self.table.rows + self.table.validation_rows
+
+    @property
     def row_bytes(self) -> int:
         """The bytes of a packed row."""
         return (self.table.recipe.table.elements + self.table.target.head.units) * FLOAT_BYTES

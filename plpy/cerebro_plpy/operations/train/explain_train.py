@@ -273,6 +273,9 @@ def _explain_effort(planned: PlannedTraining, plan: RunPlan) -> Iterator[Row]:
     data: dict[str, Any] = {"configs": effort.configs, "epochs": effort.epochs}
     yield _make_row("effort", "configurations", text, reason, data)
     yield _explain_time(planned, plan)
+    if planned.request.may_refit:
+        text = f"all {count_nouns(planned.rows, 'row')} for the members of the best model"
+        yield _make_row("effort", "refit", text, "once they are chosen, as far as there is time")
     disk = _estimate_disk(planned)
     text = f"about {disk / 1e6:.0f} MB"
     reason = "packed rows, and states of all configurations"
@@ -280,9 +283,9 @@ def _explain_effort(planned: PlannedTraining, plan: RunPlan) -> Iterator[Row]:
 
 
 def _estimate_disk(planned: PlannedTraining) -> int:
-    rows = planned.table.rows + planned.table.validation_rows
+    copies = 2 if planned.request.may_refit else 1
     state_bytes = sum(map(planned.estimate_state_bytes, planned.proposals))
-    return rows * planned.row_bytes + (HOPPING + 1) * state_bytes
+    return copies * planned.rows * planned.row_bytes + (HOPPING + 1) * state_bytes
 
 
 def _explain_time(planned: PlannedTraining, plan: RunPlan) -> Row:
