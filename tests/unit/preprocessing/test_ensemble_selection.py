@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,7 +48,7 @@ def test_an_ensemble_is_never_worse_than_its_best_model(
 ) -> None:
     library, name, larger = library_and_metric
     score = SCORES[name]
-    counts = select_greedily(library, score, larger, picks)
+    counts = select_greedily(library, [name], picks)
     model_scores = [score(rows) for rows in library]
     assert sum(counts.values()) <= picks
     assert all(0 <= place < len(library) for place in counts)
@@ -60,3 +61,28 @@ def test_an_ensemble_is_never_worse_than_its_best_model(
     limit = ensemble_score + slack if larger else ensemble_score - slack
     for model_score in model_scores:
         assert math.isnan(model_score) or not is_better(model_score, limit, larger)
+
+
+@given(libraries(), st.integers(1, 6))
+def test_equal_scores_are_decided_by_the_next_metric(
+    library_and_metric: tuple[list[list[ScoredRow]], str, bool], picks: int
+) -> None:
+    """The ensemble has the best score that the first metric finds alone, and no larger loss."""
+    library, name, larger = library_and_metric
+    loss = "rmse" if name == "rmse" else "log_loss"
+    single = select_greedily(library, [name, loss], 1)
+    both = select_greedily(library, [name, loss], picks)
+    if not single:
+        assert not both
+        return
+
+    def measure(counts: Counter[int], metric: str) -> float:
+        members = [(library[place], count) for place, count in sorted(counts.items())]
+        return SCORES[metric](average_rows(members))
+
+    score = measure(both, name)
+    first = measure(single, name)
+    slack = 1e-9 * (1 + abs(first))
+    assert score >= first - slack if larger else score <= first + slack
+    if score == first:
+        assert measure(both, loss) <= measure(single, loss) + 1e-9

@@ -75,3 +75,21 @@ def test_more_values_change_nothing_of_what_was_decided(
         each.best_epoch is None or values[each.best_epoch - 1] == values[each.best_epoch - 1]
         for each in found
     )
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from((0.0, 0.5, 1.0)), st.floats(0.0, 1.0)), min_size=1),
+    st.integers(1, 5),
+    st.booleans(),
+)
+def test_of_equal_values_the_one_with_the_least_loss_is_the_best(
+    pairs: list[tuple[float, float]], patience: int, larger: bool
+) -> None:
+    rule = EarlyStoppingRule(patience=patience, larger_is_better=larger)
+    values = [(epoch, value) for epoch, (value, _) in enumerate(pairs, 1)]
+    losses = {epoch: loss for epoch, (_, loss) in enumerate(pairs, 1)}
+    status = rule.judge(values, losses)
+    last = status.stopped_epoch or len(pairs)
+    seen = [(-value if larger else value, losses[epoch]) for epoch, value in values[:last]]
+    assert status.best_epoch is not None
+    assert seen[status.best_epoch - 1] == min(seen)

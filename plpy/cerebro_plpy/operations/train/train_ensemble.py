@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cerebro_plpy.configs.train_spec import TrainSpec
+from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.train.holdout_predictions import Network
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, select_greedily
-from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES, ScoredRow
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
 from cerebro_plpy.tables.models.model_registry import ResultMember, RunResult
 
 
@@ -31,11 +32,9 @@ def build_ensemble(
     Args:
         library: the candidates, the best one first.
     """
-    score = SCORES[train_spec.metric]
     counts = select_greedily(
         [candidate.scored_rows for candidate in library],
-        score,
-        train_spec.metric in LARGER_IS_BETTER,
+        (train_spec.metric, FALLBACK_METRICS[train_spec.task]),
         train_spec.ensemble,
         context.check,
     )
@@ -46,7 +45,7 @@ def build_ensemble(
     scored_rows = add_rows([(candidate.scored_rows, share) for candidate, share in shares])
     best = shares[0][0]
     result = best.result._replace(
-        value=score(scored_rows),
+        value=SCORES[train_spec.metric](scored_rows),
         ensemble=tuple(
             ResultMember(
                 candidate.result.mst_key, candidate.template, share, candidate.result.state

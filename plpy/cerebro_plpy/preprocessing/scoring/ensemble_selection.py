@@ -8,18 +8,53 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from cerebro_plpy.limits import Poll, no_poll, poll_between
 from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES, ScoredRow
 
-Score = Callable[[Sequence[ScoredRow]], float]
+
+class RankedRows:
+    """Predictions for the hold-out rows, compared with others by metrics.
+
+    Args:
+        metrics: the first one decides; each other one, if those before it are equal.
+    """
+
+    def __init__(self, rows: Sequence[ScoredRow], metrics: Sequence[str]) -> None:
+        self.rows = rows
+        self._metrics = metrics
+        self._scores: dict[str, float] = {}
+
+    def score(self, metric: str) -> float:
+        """Return the value of a metric, which is computed once."""
+        if metric not in self._scores:
+            self._scores[metric] = SCORES[metric](self.rows)
+        return self._scores[metric]
+
+    def is_better_than(self, other: RankedRows) -> bool:
+        """Return whether the predictions are better than others for the same rows."""
+        for metric in self._metrics:
+            is_larger_better = metric in LARGER_IS_BETTER
+            score = self.score(metric)
+            other_score = other.score(metric)
+            if math.isnan(score):
+                return False
+            if is_better(score, other_score, is_larger_better):
+                return True
+            if is_better(other_score, score, is_larger_better):
+                return False
+        return False
+
+    @property
+    def has_score(self) -> bool:
+        """Whether the first metric is a number."""
+        return not math.isnan(self.score(self._metrics[0]))
 
 
 def select_greedily(
     library: Sequence[Sequence[ScoredRow]],
-    score: Score,
-    larger: bool,
+    metrics: Sequence[str],
     picks: int,
     poll: Poll = no_poll,
 ) -> Counter[int]:
@@ -27,30 +62,29 @@ def select_greedily(
 
     Args:
         library: the predictions of each model for the same rows.
-        larger: larger scores are better.
-        picks: the most models to pick; a model that does not improve the score ends the selection.
+        metrics: the first one decides; each other one, if those before it are equal.
+        picks: the most models to pick; a model that is no improvement ends the selection.
 
-    >>> from cerebro_plpy.preprocessing.scoring.metrics import mae
     >>> rows = lambda *numbers: [ScoredRow("3", {}, number) for number in numbers]
     >>> library = [rows(1.0, 2.0), rows(5.0, 4.0), rows(9.0, 9.0)]
-    >>> sorted(select_greedily(library, mae, False, 5).items())
+    >>> sorted(select_greedily(library, ["mae"], 5).items())
     [(0, 1), (1, 1)]
     """
     counts: Counter[int] = Counter()
-    best_score = math.nan
-    ensemble: list[ScoredRow] = []
+    ensemble: RankedRows | None = None
     for count in range(1, picks + 1):
-        candidates = [
-            average_rows([(ensemble, count - 1), (rows, 1)]) if ensemble else list(rows)
-            for rows in poll_between(library, poll, interval=1)
-        ]
-        scores = [score(rows) for rows in poll_between(candidates, poll, interval=1)]
-        place = find_best(scores, larger)
-        if place is None or not is_better(scores[place], best_score, larger):
+        best: tuple[int, RankedRows] | None = None
+        for place, rows in enumerate(poll_between(library, poll, interval=1)):
+            mean = rows
+            if ensemble is not None:
+                mean = average_rows([(ensemble.rows, count - 1), (rows, 1)])
+            candidate = RankedRows(mean, metrics)
+            if candidate.has_score and (best is None or candidate.is_better_than(best[1])):
+                best = (place, candidate)
+        if best is None or (ensemble is not None and not best[1].is_better_than(ensemble)):
             break
-        best_score = scores[place]
-        ensemble = candidates[place]
-        counts[place] += 1
+        counts[best[0]] += 1
+        ensemble = best[1]
     return counts
 
 
@@ -121,12 +155,4 @@ def predicts_better(
     Args:
         metrics: the first one decides; each other one, if those before it are equal.
     """
-    for metric in metrics:
-        is_larger_better = metric in LARGER_IS_BETTER
-        new_score = SCORES[metric](new)
-        old_score = SCORES[metric](old)
-        if is_better(new_score, old_score, is_larger_better):
-            return True
-        if is_better(old_score, new_score, is_larger_better):
-            return False
-    return False
+    return RankedRows(new, metrics).is_better_than(RankedRows(old, metrics))

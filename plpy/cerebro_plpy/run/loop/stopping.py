@@ -153,9 +153,11 @@ def return_early(run: Run) -> Step:
         return Step()
     baselines = {template: key for key, template in sorted(train.templates.items(), reverse=True)}
     progress = run.state.progress
-    are_done = all(key not in progress or progress[key].finished for key in baselines.values())
+    keys = train.templates.keys() | progress.keys()
+    ended = {key for key in keys if key not in progress or progress[key].finished}
+    are_done = ended.issuperset(baselines.values())
     watch = limits.return_watch
-    reason = watch.find_reason(time.monotonic(), are_baselines_done=are_done)
+    reason = watch.find_reason(time.monotonic(), ended, are_baselines_done=are_done)
     if reason is None:
         return Step()
     text = f"stopped after {run.context.describe_time()}: {reason}"

@@ -63,12 +63,15 @@ def compute_stopping_status(
     maximizes = stopping.mode == "max"
     if stopping.mode not in ("min", "max"):
         maximizes = larger_is_better(metrics[position].metric)
+    judged = [evaluation for evaluation in evaluations if evaluation.dataset == dataset]
     values = [
         (evaluation.epoch, (evaluation.loss, *evaluation.metrics)[position])
-        for evaluation in evaluations
-        if evaluation.dataset == dataset
+        for evaluation in judged
     ]
-    return stopping.make_rule(maximizes).judge(values)
+    losses: dict[int, float] = {}
+    if request.spec.train is not None:  # few rows have few values of a metric such as accuracy
+        losses = {evaluation.epoch: evaluation.loss for evaluation in judged}
+    return stopping.make_rule(maximizes).judge(values, losses)
 
 
 def find_best_epoch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from cerebro_plpy.run.request.run_request import FitRequest
 from cerebro_plpy.scheduling.search.early_return import ReturnRule
@@ -33,7 +34,9 @@ class ReturnWatch:
         self._rule = rule
         self._began = began
         self._last_gain = began
-        self._distance = math.inf  # at the last gain
+        self._distance = math.inf  # the least one
+        self._loss = math.inf  # the least one
+        self._perfect: set[int] = set()  # configurations whose metric cannot get better
         self.reason: str | None = None  # of the return; None until then
 
     @property
@@ -48,24 +51,35 @@ class ReturnWatch:
         self._began += seconds
         self._last_gain += seconds
 
-    def note_value(self, value: float, now: float) -> None:
-        """Note the value of a configuration after an epoch."""
+    def note_value(self, mst_key: int, value: float, loss: float, now: float) -> None:
+        """Note the value and the loss of a configuration after an epoch."""
         if self._rule is None or math.isnan(value):
             return
         distance = self._rule.compute_distance(value)
-        if self._distance == math.inf or self._rule.is_gain(distance, self._distance):
+        if distance == 0.0:
+            self._perfect.add(mst_key)
+        is_gain = self._distance == math.inf or self._rule.is_gain(distance, self._distance)
+        if is_gain:
             self._distance = distance
+        if self._rule.is_loss_gain(loss, self._loss):
+            self._loss = loss
+            is_gain = True
+        if is_gain:
             self._last_gain = now
 
-    def find_reason(self, now: float, *, are_baselines_done: bool) -> str | None:
+    def find_reason(
+        self, now: float, ended: Collection[int], *, are_baselines_done: bool
+    ) -> str | None:
         """Return the reason to return now; None to go on.
 
         Args:
+            ended: configurations that are not trained any more. One whose metric is perfect is
+                trained to its end before, because its loss still falls.
             are_baselines_done: the first configuration of each template has ended.
         """
         if self._rule is None or self.reason is not None:
             return None
-        if self._distance == 0.0:
+        if not self._perfect.isdisjoint(ended):
             return f"{self._rule.metric} cannot get better"
         if are_baselines_done and now >= self.next_moment:
             waited = now - self._last_gain

@@ -215,7 +215,9 @@ class RunState(ProgressTracker):
         for evaluation in evaluations:
             if evaluation.dataset == ranking.dataset:
                 value = ranked_value(evaluation, config, ranking)
-                self.limits.return_watch.note_value(value, time.monotonic())
+                self.limits.return_watch.note_value(
+                    config.mst_key, value, evaluation.loss, time.monotonic()
+                )
 
     def start_saving(self, mst_key: int) -> None:
         """Note that the newest state of a configuration is being copied."""

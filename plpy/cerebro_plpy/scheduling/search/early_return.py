@@ -37,12 +37,21 @@ class ReturnRule(NamedTuple):
         >>> rule.is_gain(0.98, 1.0), rule.is_gain(0.999, 1.0)
         (True, False)
         """
-        if self.metric.endswith("accuracy"):
-            variance = best * max(0.0, 1.0 - best)
-        else:
-            variance = best * best / 2
-        noise = math.sqrt(variance / max(1, self.rows))
+        if not self.metric.endswith("accuracy"):
+            return self.is_loss_gain(distance, best)
+        noise = math.sqrt(best * max(0.0, 1.0 - best) / max(1, self.rows))
         return distance < best - NOISE_SHARE * noise
+
+    def is_loss_gain(self, loss: float, best: float) -> bool:
+        """Return True if a loss is smaller than the best one by more than noise.
+
+        >>> ReturnRule("accuracy", True, 200, 60.0).is_loss_gain(0.98, 1.0)
+        True
+        """
+        if best == math.inf:
+            return loss < best
+        noise = abs(best) / math.sqrt(2 * max(1, self.rows))
+        return loss < best - NOISE_SHARE * noise
 
     def compute_patience(self, seconds: float) -> float:
         """Return the time without a gain after which the run returns.
