@@ -115,6 +115,14 @@ def test_defaults_differ_by_the_task() -> None:
     assert [params["learning_rate"] for params in (classes, numbers)] == [0.04, 0.05]
 
 
+def test_few_rows_can_still_be_divided() -> None:
+    head = Classes(2)
+    assert [BOOSTING.params(head, rows, {})["min_rows"] for rows in (1, 100, 319, 320)] == [
+        *(1, 12, 39, 40)
+    ]
+    assert BOOSTING.params(head, 100, {"min_rows": 40})["min_rows"] == 40
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [

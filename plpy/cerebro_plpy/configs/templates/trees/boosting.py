@@ -45,6 +45,8 @@ LEAF_BYTES = 23
 ROOM_BYTES = 32 << 20
 """Room for a state if the call does not set the number of trees: a round has a tree per class."""
 MIN_TREES = 100
+MIN_LEAVES = 8
+"""Leaves that a tree may have at least, however few rows there are."""
 TREE_SECONDS = 1e-7
 """Seconds of a core for a row in a tree, whatever the columns are."""
 COLUMN_SECONDS = 2.5e-8
@@ -72,6 +74,8 @@ class TreesTemplate(Template):
 
     def params(self, head: Head, rows: int, values: Mapping[str, object]) -> dict[str, Value]:
         params = super().params(head, rows, values)
+        if "min_rows" not in values:
+            params["min_rows"] = max(1, min(int(params["min_rows"]), rows // MIN_LEAVES))
         if params["trees"] == AUTO:
             params["trees"] = choose_trees(head, int(params["leaves"]))
         leaves = count_trees(head) * int(params["trees"]) * int(params["leaves"])
@@ -186,7 +190,7 @@ TREE_FIELDS = (
     ),
     Field(
         "min_rows",
-        "The least rows of a leaf",
+        "The least rows of a leaf; the default is at most an eighth of the training rows",
         40,
         Range(1, 100, "log", is_integer=True),
         limits=(1, 1_000_000),
