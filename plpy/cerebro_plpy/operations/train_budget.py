@@ -160,15 +160,15 @@ def compute_deadline(
         has_refit: members of the version are trained again on all rows.
 
     >>> compute_deadline(300.0, 20.0)
-    Deadline(last_visit=251.0, cancel=263.0, end=272.0, grace=60.0)
+    Deadline(last_visit=251.0, cancel=263.0, end=272.0, grace=60.0, elapsed=20.0)
     >>> compute_deadline(5.0, 1.0)
-    Deadline(last_visit=1.8, cancel=2.0, end=2.0, grace=60.0)
+    Deadline(last_visit=1.8, cancel=2.0, end=2.0, grace=60.0, elapsed=1.0)
     >>> compute_deadline(300.0, 20.0, picks=5, holdout_rows=10_000)
-    Deadline(last_visit=245.4, cancel=257.4, end=272.0, grace=60.0)
+    Deadline(last_visit=245.4, cancel=257.4, end=272.0, grace=60.0, elapsed=20.0)
     >>> compute_deadline(300.0, 20.0, holdout_rows=10_000, has_final_metric=True)
-    Deadline(last_visit=221.6, cancel=233.6, end=272.0, grace=60.0)
+    Deadline(last_visit=221.6, cancel=233.6, end=272.0, grace=60.0, elapsed=20.0)
     >>> compute_deadline(300.0, 20.0, has_refit=True)
-    Deadline(last_visit=206.0, cancel=218.0, end=227.0, grace=60.0)
+    Deadline(last_visit=206.0, cancel=218.0, end=227.0, grace=60.0, elapsed=20.0)
     """
     predicted = 0
     if has_final_metric:
@@ -190,4 +190,5 @@ def compute_deadline(
         cancel=count_from_now(budget - reserved),
         end=count_from_now(budget - min(closing, limit)),
         grace=GRACE_SECONDS,
+        elapsed=elapsed,
     )

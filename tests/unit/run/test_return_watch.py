@@ -10,18 +10,27 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from cerebro_plpy.configs.templates.registry import list_starts
 from cerebro_plpy.run.loop.stopping import return_early
+from cerebro_plpy.run.request.run_request import Deadline
+from cerebro_plpy.run.state.limits import Limits
 from cerebro_plpy.run.state.return_watch import ReturnWatch, make_return_rule
-from cerebro_plpy.scheduling.search.early_return import MAX_WAIT_SHARE, ReturnRule
+from cerebro_plpy.scheduling.search.early_return import (
+    MAX_WAIT_SHARE,
+    MIN_PERFECT_ROWS,
+    ReturnRule,
+)
 
 BUDGETS = st.floats(1.0, 1e5)
 DISTANCES = st.floats(1e-6, 1.0)
+STARTS = frozenset({1, 2})
 RULES = st.builds(
     ReturnRule,
     metric=st.sampled_from(["accuracy", "loss", "root_mean_squared_error", "r2_score"]),
     descending=st.booleans(),
     rows=st.integers(1, 10**6),
     budget=BUDGETS,
+    starts=st.just(STARTS),
 )
 
 
@@ -40,10 +49,8 @@ def test_no_run_waits_in_vain_for_more_than_a_third_of_its_budget(
         now += seconds
         watch.note_value(1, value_at(rule, distance), distance, now)
     end = now + rule.budget * MAX_WAIT_SHARE + 1e-3
-    assert watch.find_reason(end, (), are_baselines_done=True) is not None
-    assert watch.find_reason(end, (), are_baselines_done=False) is None, (
-        "a template is still to end"
-    )
+    assert watch.find_reason(end, STARTS) is not None
+    assert watch.find_reason(end, STARTS - {1}) is None, "a start is still to end"
     assert watch.next_moment <= end
 
 
@@ -61,15 +68,17 @@ def test_a_pause_is_no_wait(
 @given(RULES)
 def test_a_perfect_value_ends_the_run_once_its_configuration_has_ended(rule: ReturnRule) -> None:
     watch = ReturnWatch(rule, 0.0)
-    assert watch.find_reason(1e9, {1, 2}, are_baselines_done=True) is None, "nothing is known yet"
+    assert watch.find_reason(1e9, STARTS) is None, "nothing is known yet"
     watch.note_value(2, math.nan, math.nan, 1.0)
     assert watch.next_moment == math.inf
     watch.note_value(2, value_at(rule, 0.0), 0.5, 1.0)
-    assert watch.find_reason(1.0, {1}, are_baselines_done=False) is None, "its loss may fall"
-    reason = watch.find_reason(1.0, {1, 2}, are_baselines_done=False)
+    assert watch.find_reason(1.0, {1}) is None, "its loss may fall"
+    is_sure = rule.rows >= MIN_PERFECT_ROWS
+    assert (watch.find_reason(1.0, {2}) is None) != is_sure, "it may be chance"
+    reason = watch.find_reason(1.0, STARTS)
     assert reason == f"{rule.metric} cannot get better"
     watch.end(reason)
-    assert watch.find_reason(2.0, {1, 2}, are_baselines_done=True) is None
+    assert watch.find_reason(2.0, STARTS) is None
     assert watch.next_moment == math.inf
 
 
@@ -104,7 +113,7 @@ def test_a_lower_loss_is_a_gain_though_the_metric_is_none(
 def test_a_run_without_a_rule_never_returns() -> None:
     watch = ReturnWatch(None, 0.0)
     watch.note_value(1, 1.0, 1.0, 1.0)
-    assert watch.find_reason(1e9, (), are_baselines_done=True) is None
+    assert watch.find_reason(1e9, STARTS) is None
     assert watch.next_moment == math.inf
 
 
@@ -115,23 +124,53 @@ def make_request(*, may_return: bool = True, start: object = None) -> Any:
         start=start,
         split=SimpleNamespace(validation_rows=100),
         budget=60.0,
-        templates={1: "linear", 2: "realmlp", 3: "realmlp"},
     )
     ranking = SimpleNamespace(metric="loss", descending=False)
     return SimpleNamespace(
         deadline=object(),
+        starts=STARTS,
         replay=SimpleNamespace(endings={}),
         spec=SimpleNamespace(train=train, ranking=ranking),
     )
 
 
 def test_only_calls_with_an_open_effort_may_return() -> None:
-    assert make_return_rule(make_request()) == ReturnRule("loss", False, 100, 60.0)
+    rule = ReturnRule("loss", False, 100, 60.0, STARTS)
+    assert make_return_rule(make_request()) == rule
     assert make_return_rule(make_request(may_return=False)) is None
     assert make_return_rule(make_request(start=object())) is None, "a refresh is carried out"
     replay = make_request()
     replay.replay.endings = {1: object()}
     assert make_return_rule(replay) is None, "a replay goes by the log"
+
+
+TEMPLATES = st.lists(st.sampled_from(["linear", "boosting", "realmlp", "a user's network"]))
+
+
+@given(TEMPLATES, st.integers(1, 10**6), st.integers(1, 10**6))
+def test_more_rows_are_worth_more_starts(names: list[str], rows: int, more_rows: int) -> None:
+    templates = dict(enumerate(names, 1))
+    starts = list_starts(templates, rows)
+    assert {templates[key] for key in starts} == set(names), "each template has one"
+    assert all(key in starts for key in templates if names.index(templates[key]) == key - 1)
+    assert starts <= list_starts(templates, rows + more_rows) <= templates.keys()
+
+
+@given(st.floats(0.0, 100.0), st.floats(0.0, 100.0), st.floats(0.0, 100.0))
+def test_a_run_counts_the_time_from_the_beginning_of_its_call(
+    packing: float, starting: float, training: float
+) -> None:
+    """The same moments have the same consequences, wherever the run begins."""
+    request = make_request()
+    request.cost_limits = request.max_runtime = None
+    request.deadline = Deadline(1e3, 1e3, 1e3, elapsed=packing).shift_earlier(starting)
+    limits = Limits(request)
+    best = limits.began + training
+    limits.return_watch.note_value(1, 0.5, 0.5, best)
+    rule = make_return_rule(request)
+    assert rule is not None
+    patience = rule.compute_patience(packing + starting + training)
+    assert math.isclose(limits.return_watch.next_moment, best + patience, abs_tol=1e-6)
 
 
 @pytest.mark.parametrize("waiting", [(1,), (2,), (3,), ()])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from cerebro_plpy.configs.params.keras_names import near_matches
+from cerebro_plpy.configs.templates.budget import FEW_ROWS
 from cerebro_plpy.configs.templates.layers import encoders
 from cerebro_plpy.configs.templates.layers.model_io import Table
 from cerebro_plpy.configs.templates.networks.cnn import CNN
@@ -87,6 +89,39 @@ def find_template(name: str) -> Template:
             return template
     names = [template.name for template in TEMPLATES]
     raise UndefinedObject(f"there is no template {name!r}", hint=near_matches(name, names))
+
+
+def count_starts(name: str) -> int:
+    """Return the number of configurations of a template that are known to be good.
+
+    >>> [count_starts(name) for name in ("linear", "boosting", "a user's network")]
+    [1, 4, 1]
+    """
+    counts = (1 + len(template.starts) for template in TEMPLATES if template.name == name)
+    return next(counts, 1)
+
+
+def list_starts(templates: Mapping[int, str], rows: int) -> frozenset[int]:
+    """Return the configurations that are tried before a run returns, by mst_key.
+
+    They are the first one of each template. With more than a few rows, these are all that the
+    template begins with: those are known to be good, and the rows tell which one is the best.
+
+    Args:
+        templates: names of templates by mst_key.
+        rows: training rows.
+
+    >>> templates = {1: "linear", 2: "boosting", 3: "boosting", 4: "linear"}
+    >>> [sorted(list_starts(templates, rows)) for rows in (500, 501)]
+    [[1, 2], [1, 2, 3]]
+    """
+    keys = defaultdict(list)
+    for key, template in sorted(templates.items()):
+        keys[template].append(key)
+    counts = dict.fromkeys(keys, 1)
+    if rows > FEW_ROWS:
+        counts = {template: count_starts(template) for template in keys}
+    return frozenset(key for template in keys for key in keys[template][: counts[template]])
 
 
 def resumes_states(name: str) -> bool:

@@ -17,6 +17,7 @@ from cerebro_plpy.configs.params.custom_functions import (
     Functions,
 )
 from cerebro_plpy.configs.run_spec import RunSpec
+from cerebro_plpy.configs.templates.registry import list_starts
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.call_status import STARTING
 from cerebro_plpy.database.catalog import Catalog, Relation
@@ -112,7 +113,8 @@ def resume(
                 is_refit_possible(spec.train),
             )
             warm_states = {**request.warm_states, **start_states}
-            request = replace(request, deadline=deadline, warm_states=warm_states)
+            starts = list_starts(spec.train.templates, spec.train.split.training_rows)
+            request = replace(request, deadline=deadline, warm_states=warm_states, starts=starts)
         if outputs and outputs.existing:
             start_states = find_warm_states(context.reader, outputs.existing, request)
             request = replace(request, warm_states={**start_states, **request.warm_states})

@@ -148,16 +148,11 @@ def return_early(run: Run) -> Step:
     limits = run.state.limits
     if limits.is_ending:
         return Step()
-    train = run.request.spec.train
-    if train is None:
-        return Step()
-    baselines = {template: key for key, template in sorted(train.templates.items(), reverse=True)}
-    progress = run.state.progress
-    keys = train.templates.keys() | progress.keys()
-    ended = {key for key in keys if key not in progress or progress[key].finished}
-    are_done = ended.issuperset(baselines.values())
     watch = limits.return_watch
-    reason = watch.find_reason(time.monotonic(), ended, are_baselines_done=are_done)
+    progress = run.state.progress
+    keys = watch.starts | progress.keys()
+    ended = {key for key in keys if key not in progress or progress[key].finished}
+    reason = watch.find_reason(time.monotonic(), ended)
     if reason is None:
         return Step()
     text = f"stopped after {run.context.describe_time()}: {reason}"

@@ -51,18 +51,20 @@ class Deadline(NamedTuple):
     # Time after the end in which the first configuration of a run without a state may still begin
     # and make a visit: a model that is late is better than none.
     grace: float = 0.0
+    elapsed: float = 0.0  # time of the budget that was spent before
 
     def shift_earlier(self, seconds: float) -> Deadline:
         """Return the deadline moved earlier, but not before the epoch loop begins.
 
         >>> Deadline(5.0, 9.0, 10.0).shift_earlier(6.0)
-        Deadline(last_visit=0.0, cancel=3.0, end=4.0, grace=0.0)
+        Deadline(last_visit=0.0, cancel=3.0, end=4.0, grace=0.0, elapsed=6.0)
         """
         return Deadline(
             last_visit=max(0.0, self.last_visit - seconds),
             cancel=max(0.0, self.cancel - seconds),
             end=max(0.0, self.end - seconds),
             grace=self.grace,
+            elapsed=self.elapsed + seconds,
         )
 
 
@@ -199,6 +201,7 @@ class FitRequest:
     # Requested strategy, or the one of the last replanning; None if it is still to be chosen.
     strategy: str | None = None
     replans: int = 0  # number of strategy changes before the run was resumed
+    starts: frozenset[int] = frozenset()  # configurations that end before the run returns early
 
     def segments_of(self, group: str | None) -> tuple[int, ...]:
         """Return the segments that configurations of a group visit; None means no group."""

@@ -33,7 +33,7 @@ class Limits:
         self.exceeded: ExceededLimit | None = None  # the cost limit; once exceeded, it stays so
         self.is_cancelled = False
         self.is_time_over = False  # max_runtime has passed, and the last visits are running
-        self.return_watch = ReturnWatch(make_return_rule(request), self.began)
+        self.return_watch = ReturnWatch(make_return_rule(request), self.began - deadline.elapsed)
 
     @property
     def next_moment(self) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 
 from cerebro_plpy.run.request.run_request import FitRequest
-from cerebro_plpy.scheduling.search.early_return import ReturnRule
+from cerebro_plpy.scheduling.search.early_return import MIN_PERFECT_ROWS, ReturnRule
 
 
 def make_return_rule(request: FitRequest) -> ReturnRule | None:
@@ -19,7 +19,14 @@ def make_return_rule(request: FitRequest) -> ReturnRule | None:
     if train.start is not None:  # a refresh trains as many epochs as the best of its model
         return None
     ranking = request.spec.ranking
-    return ReturnRule(ranking.metric, ranking.descending, train.split.validation_rows, train.budget)
+    split = train.split
+    return ReturnRule(
+        ranking.metric,
+        ranking.descending,
+        split.validation_rows,
+        train.budget,
+        request.starts,
+    )
 
 
 class ReturnWatch:
@@ -27,7 +34,7 @@ class ReturnWatch:
 
     Args:
         rule: None if the run does not return early.
-        began: the moment at which the run began, on the monotonic clock.
+        began: the moment at which the call began, on the monotonic clock.
     """
 
     def __init__(self, rule: ReturnRule | None, began: float) -> None:
@@ -38,6 +45,11 @@ class ReturnWatch:
         self._loss = math.inf  # the least one
         self._perfect: set[int] = set()  # configurations whose metric cannot get better
         self.reason: str | None = None  # of the return; None until then
+
+    @property
+    def starts(self) -> frozenset[int]:
+        """Return the configurations that end before the run returns, by mst_key."""
+        return frozenset() if self._rule is None else self._rule.starts
 
     @property
     def next_moment(self) -> float:
@@ -67,21 +79,20 @@ class ReturnWatch:
         if is_gain:
             self._last_gain = now
 
-    def find_reason(
-        self, now: float, ended: Collection[int], *, are_baselines_done: bool
-    ) -> str | None:
+    def find_reason(self, now: float, ended: AbstractSet[int]) -> str | None:
         """Return the reason to return now; None to go on.
 
         Args:
             ended: configurations that are not trained any more. One whose metric is perfect is
                 trained to its end before, because its loss still falls.
-            are_baselines_done: the first configuration of each template has ended.
         """
         if self._rule is None or self.reason is not None:
             return None
-        if not self._perfect.isdisjoint(ended):
+        are_starts_done = self._rule.starts <= ended
+        is_sure = self._rule.rows >= MIN_PERFECT_ROWS or are_starts_done
+        if is_sure and self._perfect & ended:
             return f"{self._rule.metric} cannot get better"
-        if are_baselines_done and now >= self.next_moment:
+        if are_starts_done and now >= self.next_moment:
             waited = now - self._last_gain
             return f"{self._rule.metric} did not get better for {waited:.0f} s"
         return None

@@ -12,6 +12,8 @@ MAX_WAIT_SHARE = 1 / 3
 """The largest share of the budget in which a run waits for a gain."""
 NOISE_SHARE = 0.25
 """A gain is larger than this share of the standard error of a value."""
+MIN_PERFECT_ROWS = 50
+"""A perfect value over fewer rows may be chance: the run goes on until its starts have ended."""
 
 
 class ReturnRule(NamedTuple):
@@ -21,6 +23,7 @@ class ReturnRule(NamedTuple):
     descending: bool  # larger values are better
     rows: int  # on which values are computed
     budget: float  # seconds
+    starts: frozenset[int] = frozenset()  # configurations that end before the run returns
 
     def compute_distance(self, value: float) -> float:
         """Return the distance from the best value that the metric can have.
@@ -57,7 +60,7 @@ class ReturnRule(NamedTuple):
         """Return the time without a gain after which the run returns.
 
         Args:
-            seconds: time that the best value took.
+            seconds: time from the beginning of the call to its best value.
 
         >>> rule = ReturnRule("loss", False, 200, 60.0)
         >>> [rule.compute_patience(seconds) for seconds in (1.0, 4.0, 30.0)]
