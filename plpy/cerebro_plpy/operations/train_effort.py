@@ -10,6 +10,8 @@ from cerebro_plpy.configs.templates import registry
 from cerebro_plpy.configs.templates.budget import (
     CONFIG_SURPLUS,
     DEFAULT_PACE,
+    FLOPS,
+    FLOPS_PER_WEIGHT,
     MIN_EPOCHS,
     Effort,
     Pace,
@@ -20,6 +22,8 @@ from cerebro_plpy.configs.templates.budget import (
     estimate_weights,
     round_epochs,
 )
+from cerebro_plpy.configs.templates.trees import boosting
+from cerebro_plpy.configs.templates.trees.boosting import BOOSTING
 from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.operations.train.train_request import (
@@ -30,6 +34,7 @@ from cerebro_plpy.operations.train.train_request import (
 )
 from cerebro_plpy.operations.train_arguments import FINAL_METRICS, may_return, resolve_metric
 from cerebro_plpy.operations.train_budget import compute_deadline, plan_training_seconds
+from cerebro_plpy.operations.tree_support import has_trees
 from cerebro_plpy.preprocessing.learning.metric_check import check_metric
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.recorded_table import take_share
@@ -90,10 +95,22 @@ def sample_to_budget(
     metric = resolve_metric(request.module, table.target.task, request.arguments.metric)
     check_metric(reader, request.module, table, metric)
     load = make_workload(request, db.platform, table, count_segments(db, table))
+    load = replace(load, row_seconds=estimate_quickest_rate(request, table, load))
     share = choose_sample_share(load, compute_visit_seconds(request, table, elapsed))
     if share != 1:
         table = take_share(reader, table, share)
     return _add_groups(request, reader, table)
+
+
+def estimate_quickest_rate(request: TrainRequest, table: RawTable, load: Workload) -> float:
+    """Return the seconds per row of an epoch, or of the first trees if all of them take less."""
+    rate = load.weights * FLOPS_PER_WEIGHT / FLOPS
+    if has_trees(choose_templates(request, table)):
+        head = table.target.head
+        params = BOOSTING.params(head, table.rows, BOOSTING.starts[0])
+        seconds = boosting.estimate_seconds(table.recipe.table, head, params, table.rows)
+        rate = min(rate, seconds / table.rows)
+    return rate / load.share
 
 
 def _add_groups(request: TrainRequest, reader: Reader, table: RawTable) -> RawTable:
@@ -164,8 +181,8 @@ def select_rates(
 ) -> dict[str, float]:
     """Return the rates of the templates that are worth a part of the time; 0.0 of baselines.
 
-    A template is left out if few epochs of it would take more than half of the time, unless it is
-    the fastest, or the call names it.
+    A template is left out if few epochs of it would take more than half of the time, unless the
+    call names it. The fastest one stays, too, if there are no trees.
 
     Args:
         rates: seconds per row of templates, as measured; infinite if one cannot be trained.
@@ -173,11 +190,13 @@ def select_rates(
     """
     selected = {}
     lowest = min(rates.values())
-    for template in choose_templates(request, table):
+    templates = choose_templates(request, table)
+    needs_network = not has_trees(templates)
+    for template in templates:
         rate = rates.get(template.name, 0.0)
         epoch_seconds = replace(load, row_seconds=rate).epoch_seconds
         is_slow = epoch_seconds * MIN_EPOCHS > MAX_TEMPLATE_SHARE * time
-        is_wanted = rate <= lowest or bool(request.arguments.models)
+        is_wanted = bool(request.arguments.models) or (needs_network and rate <= lowest)
         if rate < math.inf and (is_wanted or not is_slow):
             selected[template.name] = rate
     return selected

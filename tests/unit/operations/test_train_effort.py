@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerebro_plpy.configs.templates import registry
-from cerebro_plpy.configs.templates.budget import MIN_EPOCHS, Workload
+from cerebro_plpy.configs.templates.budget import (
+    MIN_EPOCHS,
+    Workload,
+    choose_sample_share,
+    estimate_weights,
+)
 from cerebro_plpy.configs.templates.layers.model_io import Classes, Table
 from cerebro_plpy.operations.template_choice import TemplateChoice
 from cerebro_plpy.operations.train.train_request import TrainRequest, choose_templates
@@ -21,23 +26,29 @@ from cerebro_plpy.operations.train_budget import (
 )
 from cerebro_plpy.operations.train_effort import (
     MAX_TEMPLATE_SHARE,
+    estimate_quickest_rate,
     find_mean_rate,
     plan_effort,
     put_quick_first,
     select_rates,
 )
+from cerebro_plpy.operations.tree_support import NO_TREES, TreeSupport
+from cerebro_plpy.records import replace
 
 BUDGETS = st.floats(1.0, 1e5)
 ON_TIME = st.floats(0.0, 1 - (1 - LATE_SHARE))
 """Shares of the budget that a preparation may take at any rate without another plan."""
 
 
-def make_request(budget: float) -> Any:
+WITH_TREES = TreeSupport(cache_bytes=10**15)
+
+
+def make_request(budget: float, tree_support: TreeSupport = NO_TREES) -> Any:
     """Return a request whose call leaves everything open."""
     parsed = SimpleNamespace(budget=budget, cost_limits=None, rule=None)
     open_names = ("metric", "ensemble", "epochs", "configs", "group_by", "search", "models")
     arguments = SimpleNamespace(**dict.fromkeys(open_names))
-    choice = TemplateChoice("train", None)
+    choice = TemplateChoice("train", None, tree_support=tree_support)
     return SimpleNamespace(
         rates={}, parsed=parsed, arguments=arguments, template_choice=choice, may_refit=True
     )
@@ -90,22 +101,42 @@ def make_table(rows: int, elements: int = 3) -> Any:
     )
 
 
-@given(RATES, st.integers(2, 10**6), st.floats(1.0, 1e4))
+@given(RATES, st.integers(2, 10**6), st.floats(1.0, 1e4), st.booleans())
 def test_templates_that_cannot_train_a_few_epochs_in_half_of_the_time_are_left_out(
-    rates: dict[str, float], rows: int, time: float
+    rates: dict[str, float], rows: int, time: float, trees: bool
 ) -> None:
     load = Workload(rows, rows // 4, 1000, 2, 2)
-    selected = select_rates(make_request(60.0), make_table(rows), load, rates, time)
+    request = make_request(60.0, WITH_TREES if trees else NO_TREES)
+    selected = select_rates(request, make_table(rows), load, rates, time)
     assert selected["linear"] == 0.0, "a baseline is not measured"
+    assert ("boosting" in selected) == trees
     finite = {name for name, rate in rates.items() if rate < math.inf}
-    assert not finite or finite & selected.keys(), "the fastest one stays"
+    assert trees or not finite or finite & selected.keys(), "the fastest one stays"
     for name, rate in rates.items():
         measured = Workload(rows, rows // 4, 0, 2, 2, row_seconds=rate)
         is_slow = MIN_EPOCHS * measured.epoch_seconds > MAX_TEMPLATE_SHARE * time
         if name in selected:
-            assert not is_slow or rate == min(rates.values())
+            assert not is_slow or (not trees and rate == min(rates.values()))
         else:
             assert is_slow
+
+
+@given(st.integers(1000, 10**8), st.integers(1, 1000), st.floats(1.0, 1e4))
+def test_trees_learn_from_no_fewer_rows_than_networks(
+    rows: int, elements: int, budget: float
+) -> None:
+    """Trees take less time for a row, so that a smaller part of the rows is left out."""
+    table = make_table(rows, elements)
+    load = Workload(rows, rows // 4, estimate_weights(table.recipe.table, table.target.head), 2, 2)
+    shares = [
+        choose_sample_share(replace(load, row_seconds=rate), budget)
+        for rate in (
+            estimate_quickest_rate(make_request(budget, support), table, load)
+            for support in (NO_TREES, WITH_TREES)
+        )
+    ]
+    assert shares[0] == choose_sample_share(load, budget), "the weights decide without trees"
+    assert shares[1] >= shares[0]
 
 
 @given(RATES, st.integers(2, 10**6), st.floats(1.0, 1e4))

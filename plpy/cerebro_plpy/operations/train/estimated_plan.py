@@ -94,12 +94,11 @@ class PlannedTraining(NamedTuple):
     def estimate_row_seconds(self, proposal: Proposal) -> float:
         """Return about how long a core trains a row in an epoch."""
         if isinstance(proposal.template, TreesTemplate):
-            return boosting.estimate_row_seconds(
-                self.table.recipe.table,
-                self.table.target.head,
-                proposal.params,
-                self.effort.epochs,
-            )
+            rows = self.load.training_rows
+            inputs = self.table.recipe.table
+            head = self.table.target.head
+            seconds = boosting.estimate_seconds(inputs, head, proposal.params, rows)
+            return seconds / (rows * self.effort.epochs)
         weights = min(self.load.weights, self.count_weights(proposal.template))
         return weights * FLOPS_PER_WEIGHT / FLOPS
 

@@ -47,9 +47,11 @@ ROOM_BYTES = 32 << 20
 MIN_TREES = 100
 MIN_LEAVES = 8
 """Leaves that a tree may have at least, however few rows there are."""
-TREE_SECONDS = 1e-7
+LEAF_SECONDS = 2e-5
+"""Seconds of a core for a leaf, whatever the rows are."""
+TREE_SECONDS = 5e-8
 """Seconds of a core for a row in a tree, whatever the columns are."""
-COLUMN_SECONDS = 2.5e-8
+COLUMN_SECONDS = 5e-9
 """Seconds of a core for a row and a column in a tree."""
 MAX_LEAVES = 1 << 25
 """Room of a state in a trainer."""
@@ -120,12 +122,13 @@ def estimate_state_bytes(head: Head, params: Params) -> int:
     return count_trees(head) * int(params["trees"]) * int(params["leaves"]) * LEAF_BYTES
 
 
-def estimate_row_seconds(table: Table, head: Head, params: Params, epochs: int) -> float:
-    """Return about how long a core grows trees in an epoch, for each row."""
-    rounds = -(-int(params["trees"]) // epochs)
+def estimate_seconds(table: Table, head: Head, params: Params, rows: int) -> float:
+    """Return about how long a core grows all trees of a configuration over so many rows."""
     columns = table.columns + len(table.cardinalities) + sum(_vectors(table))
-    tree_seconds = TREE_SECONDS + COLUMN_SECONDS * columns * float(params["column_share"])
-    return count_trees(head) * rounds * tree_seconds * float(params["row_share"])
+    row_seconds = TREE_SECONDS + COLUMN_SECONDS * columns * float(params["column_share"])
+    tree_seconds = LEAF_SECONDS * int(params["leaves"])
+    tree_seconds += rows * float(params["row_share"]) * row_seconds
+    return count_trees(head) * int(params["trees"]) * tree_seconds
 
 
 def _vectors(table: Table) -> list[int]:
