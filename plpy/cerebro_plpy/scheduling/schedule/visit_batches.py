@@ -22,6 +22,8 @@ from cerebro_plpy.scheduling.schedule.schedule import (
 
 BATCH_HOPS = 8.0
 """Intended duration of a batch, in hops, if several visits fit into it."""
+MIN_BATCH_SECONDS = 0.3
+"""The same if a hop is short: the messages around a batch take some milliseconds more."""
 MAX_BATCH_SECONDS = 2.0
 """Longest duration of a batch of several visits, unless a hop is longer: users may wait for it."""
 MIN_VISIT_SECONDS = 1e-6
@@ -139,7 +141,8 @@ def choose_limit(
     >>> choose_limit(1.0, 1.5, 0.1, 5.0)
     BatchLimit(visits=2, evaluations=2)
     """
-    seconds = max(max_wait, min(BATCH_HOPS * hop_seconds, max(hop_seconds, MAX_BATCH_SECONDS)))
+    usual_seconds = max(MIN_BATCH_SECONDS, BATCH_HOPS * hop_seconds)
+    seconds = max(max_wait, min(usual_seconds, max(hop_seconds, MAX_BATCH_SECONDS)))
     visits = math.floor(
         seconds / max(visit_seconds + (evaluation_seconds or 0.0), MIN_VISIT_SECONDS)
     )
