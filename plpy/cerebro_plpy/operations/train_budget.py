@@ -6,8 +6,10 @@ import math
 
 from cerebro_plpy.run.request.run_request import Deadline
 
-CLOSING_SECONDS = 2.0
-"""Time reserved for the work after training, for which a trainer may have to start."""
+CLOSING_SECONDS = 0.8
+"""Time of a core that is reserved for the work after training."""
+USUAL_SHARE = 0.5
+"""Share of a core that the work after training is expected to get, if it was not measured."""
 CLOSING_SHARE = 0.02
 """Share of the budget that is reserved for it as well."""
 MAX_RESERVED_SHARE = 0.4
@@ -20,10 +22,10 @@ MAX_IMPORTANCE_SHARE = 0.25
 """The largest share of the time spent so far that the importances take of an unused budget."""
 SHORT_IMPORTANCE_SECONDS = 3.0
 """They may take this time in any case."""
-MEMBER_SECONDS = 0.2
-"""Time to load a possible member of an ensemble for its predictions."""
-HOLDOUT_ROWS_PER_SECOND = 20_000
-"""Validation rows that such a member predicts in a second."""
+MEMBER_SECONDS = 0.05
+"""Time of a core to load a possible member of an ensemble for its predictions."""
+HOLDOUT_ROWS_PER_SECOND = 30_000
+"""Validation rows of such a member that a core predicts and compares in a second."""
 MAX_MEMBERS = 8
 MEMBERS_SHARE = 0.1
 """Share of the budget for the predictions of all possible members."""
@@ -31,7 +33,7 @@ REFIT_SHARE = 0.15
 """Share of the budget that is reserved for training members of the version again on all rows."""
 REGISTERING_SECONDS = 0.5
 """Time to add a version once all its states exist."""
-ENDING_SHARE = 0.04
+ENDING_SHARE = 0.02
 """Share of the budget in which no training visit begins, so that running visits can end and be
 evaluated."""
 
@@ -84,7 +86,7 @@ def compute_max_members(picks: int, budget: float, holdout_rows: int) -> int:
     >>> compute_max_members(1, 300.0, 100)
     1
     >>> [compute_max_members(5, budget, 10_000) for budget in (300.0, 30.0, 5.0)]
-    [8, 4, 2]
+    [8, 7, 2]
     """
     if picks == 1:
         return 1
@@ -97,7 +99,7 @@ def compute_max_candidates(budget: float, holdout_rows: int) -> int:
     The budget alone decides, not the clock, so that a repeated run chooses among the same ones.
 
     >>> [compute_max_candidates(budget, 10_000) for budget in (300.0, 30.0, 5.0)]
-    [42, 4, 2]
+    [78, 7, 2]
     """
     return max(2, int(MEMBERS_SHARE * budget / _estimate_member_seconds(holdout_rows)))
 
@@ -151,6 +153,7 @@ def compute_deadline(
     holdout_rows: int = 0,
     has_final_metric: bool = False,
     has_refit: bool = False,
+    share: float = USUAL_SHARE,
 ) -> Deadline:
     """Return the deadline of a run that begins after a part of its budget was spent.
 
@@ -158,17 +161,18 @@ def compute_deadline(
         picks: of an ensemble.
         has_final_metric: configurations are compared once more after training.
         has_refit: members of the version are trained again on all rows.
+        share: of a core that the work after training gets.
 
     >>> compute_deadline(300.0, 20.0)
-    Deadline(last_visit=251.0, cancel=263.0, end=272.0, grace=60.0, elapsed=20.0)
+    Deadline(last_visit=257.4, cancel=263.4, end=272.4, grace=60.0, elapsed=20.0)
     >>> compute_deadline(5.0, 1.0)
-    Deadline(last_visit=1.8, cancel=2.0, end=2.0, grace=60.0, elapsed=1.0)
+    Deadline(last_visit=2.2, cancel=2.3, end=2.3, grace=60.0, elapsed=1.0)
     >>> compute_deadline(300.0, 20.0, picks=5, holdout_rows=10_000)
-    Deadline(last_visit=245.4, cancel=257.4, end=272.0, grace=60.0, elapsed=20.0)
+    Deadline(last_visit=251.267, cancel=257.267, end=272.4, grace=60.0, elapsed=20.0)
     >>> compute_deadline(300.0, 20.0, holdout_rows=10_000, has_final_metric=True)
-    Deadline(last_visit=221.6, cancel=233.6, end=272.0, grace=60.0, elapsed=20.0)
+    Deadline(last_visit=197.6, cancel=203.6, end=272.4, grace=60.0, elapsed=20.0)
     >>> compute_deadline(300.0, 20.0, has_refit=True)
-    Deadline(last_visit=206.0, cancel=218.0, end=227.0, grace=60.0, elapsed=20.0)
+    Deadline(last_visit=212.4, cancel=218.4, end=227.4, grace=60.0, elapsed=20.0)
     """
     predicted = 0
     if has_final_metric:
@@ -177,10 +181,11 @@ def compute_deadline(
         predicted = compute_max_members(picks, budget, holdout_rows)
     member_seconds = _estimate_member_seconds(holdout_rows) * predicted
     limit = MAX_RESERVED_SHARE * budget
-    closing = CLOSING_SECONDS + CLOSING_SHARE * budget
+    closing = CLOSING_SECONDS / share + CLOSING_SHARE * budget
     if has_refit:
         closing += REFIT_SHARE * budget
-    reserved = min(closing + reserve_importance_seconds(budget) + member_seconds, limit)
+    explaining = reserve_importance_seconds(budget)
+    reserved = min(closing + explaining + member_seconds / share, limit)
 
     def count_from_now(seconds: float) -> float:
         return max(0.0, round(seconds - elapsed, 3))

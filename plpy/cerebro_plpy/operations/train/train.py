@@ -245,6 +245,7 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
             table.validation_rows,
             request.arguments.metric in FINAL_METRICS,
             request.may_refit,
+            request.core_share,
         ),
     )
 
