@@ -10,9 +10,11 @@ from cerebro_plpy.configs.templates import registry
 from cerebro_plpy.configs.templates.budget import (
     CONFIG_SURPLUS,
     DEFAULT_PACE,
+    FEW_ROWS,
     FLOPS,
     FLOPS_PER_WEIGHT,
     MIN_EPOCHS,
+    OPEN_SURPLUS,
     Effort,
     Pace,
     Workload,
@@ -135,6 +137,8 @@ def plan_effort(
         pace = Pace(rule.trained_share, CONFIG_SURPLUS)
         if rule.is_concurrent:
             pace = Pace(rule.trained_share, 1)
+    elif may_return(request.arguments) and table.rows > FEW_ROWS:
+        pace = Pace(surplus=OPEN_SURPLUS)
     visit_seconds = compute_visit_seconds(request, table, elapsed)
     arguments = request.arguments
     effort = estimate_effort(load, visit_seconds, arguments.epochs, arguments.configs, pace)
@@ -229,6 +233,7 @@ def compute_visit_seconds(request: TrainRequest, table: RawTable, elapsed: float
         rows,
         has_final_metric,
         request.may_refit,
+        request.core_share,
     )
     limits = request.parsed.cost_limits
     if limits is None:

@@ -50,7 +50,12 @@ def make_request(budget: float, tree_support: TreeSupport = NO_TREES) -> Any:
     arguments = SimpleNamespace(**dict.fromkeys(open_names))
     choice = TemplateChoice("train", None, tree_support=tree_support)
     return SimpleNamespace(
-        rates={}, parsed=parsed, arguments=arguments, template_choice=choice, may_refit=True
+        rates={},
+        parsed=parsed,
+        arguments=arguments,
+        template_choice=choice,
+        may_refit=True,
+        core_share=1.0,
     )
 
 
