@@ -42,6 +42,7 @@ from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.recorded_table import take_share
 from cerebro_plpy.preprocessing.rows.groups import LEAST_ROWS, make_group_request, read_groups
 from cerebro_plpy.records import replace
+from cerebro_plpy.run.request.run_request import Deadline
 from cerebro_plpy.trainer_client.process import host_resources
 
 MAX_TEMPLATE_SHARE = 0.5
@@ -223,22 +224,24 @@ def compute_visit_seconds(request: TrainRequest, table: RawTable, elapsed: float
     seconds = plan_training_seconds(budget, elements, elapsed)
     if request.rates:
         seconds = budget - elapsed
-    picks = choose_picks(request, table)
-    has_final_metric = request.arguments.metric in FINAL_METRICS
-    rows = table.validation_rows
-    deadline = compute_deadline(
-        budget,
-        budget - seconds,
-        picks,
-        rows,
-        has_final_metric,
-        request.may_refit,
-        request.core_share,
-    )
+    deadline = make_deadline(request, table, budget - seconds)
     limits = request.parsed.cost_limits
     if limits is None:
         return deadline.last_visit
     return min(deadline.last_visit, limits.max_cpu_seconds / host_resources.count_cores())
+
+
+def make_deadline(request: TrainRequest, table: RawTable, elapsed: float) -> Deadline:
+    """Return the deadline of a run that begins after some seconds of the budget."""
+    return compute_deadline(
+        request.parsed.budget,
+        elapsed,
+        choose_picks(request, table),
+        table.validation_rows,
+        request.arguments.metric in FINAL_METRICS,
+        request.may_refit,
+        request.core_share,
+    )
 
 
 def choose_picks(request: TrainRequest, table: RawTable) -> int:

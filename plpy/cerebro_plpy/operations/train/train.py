@@ -19,12 +19,8 @@ from cerebro_plpy.configs.templates.budget import (
 )
 from cerebro_plpy.configs.templates.candidates import MANY_ROWS
 from cerebro_plpy.configs.templates.layers.model_io import Floats
-from cerebro_plpy.configs.train_spec import (
-    DataSplit,
-    Grouping,
-    QueryRecord,
-    TrainSpec,
-)
+from cerebro_plpy.configs.templates.registry import list_starts
+from cerebro_plpy.configs.train_spec import DataSplit, Grouping, QueryRecord, TrainSpec
 from cerebro_plpy.database.call_checks import check_transaction
 from cerebro_plpy.database.call_status import LOOKING
 from cerebro_plpy.database.catalog import Catalog
@@ -72,17 +68,17 @@ from cerebro_plpy.operations.train.train_request import (
     resolve_source,
 )
 from cerebro_plpy.operations.train_arguments import (
-    FINAL_METRICS,
     MODULE,
     TrainArguments,
     may_return,
     read_arguments,
     resolve_metric,
 )
-from cerebro_plpy.operations.train_budget import MAX_PREPARATION_SHARE, compute_deadline
+from cerebro_plpy.operations.train_budget import MAX_PREPARATION_SHARE
 from cerebro_plpy.operations.train_effort import (
     choose_picks,
     find_first_keys,
+    make_deadline,
     make_workload,
     plan_effort,
     put_quick_first,
@@ -207,6 +203,7 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
     proposals = generate_proposals(request, prior_configs, table, context.check)
     first_proposals = list(islice(proposals, effort.configs))
     configs = plan_configs(first_proposals, table.groups, table.rows)
+    train_spec = make_train_spec(request, data, configs, effort.configs)
     spec = RunSpec(
         arguments=make_fit_arguments(request, data),
         epochs=effort.epochs,
@@ -224,7 +221,7 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
         ranking=ranking,
         version=call.version,
         tables={name: table.quoted for name, table in data.inputs.get_relations().items()},
-        train=make_train_spec(request, data, configs, effort.configs),
+        train=train_spec,
     )
     models = build_models(spec, configs, data, context.check)
     sampling_plan = _plan_sampling(call, spec, table, configs, prior_configs.runs)
@@ -233,20 +230,11 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
         spec = replace(spec, prior_trials=sampling_plan.prior_trials)
     fit_request = make_request(call.catalog, context, spec, packed, models, Replay())
     templates = {template.name: template for template in choose_templates(request, table)}
-    picks = choose_picks(request, table)
-    budget = request.parsed.budget
     return replace(
         fit_request,
         build_configs=ConfigBuilder(spec, packed.source, templates, context.check),
-        deadline=compute_deadline(
-            budget,
-            call.elapsed_seconds,
-            picks,
-            table.validation_rows,
-            request.arguments.metric in FINAL_METRICS,
-            request.may_refit,
-            request.core_share,
-        ),
+        starts=list_starts(train_spec.templates, table.rows),
+        deadline=make_deadline(request, table, call.elapsed_seconds),
     )
 
 
