@@ -65,13 +65,13 @@ class Ensemble:
         self._splits.append(split)
         self._missing_true.append(int(is_missing_true))
 
-    def _add_children(self, begins: tuple[int, int], *children: int) -> None:
+    def _add_children(self, first_positions: tuple[int, int], *children: int) -> None:
         """Add the children of a node.
 
         Args:
-            begins: positions of the first node and the first leaf of the tree.
+            first_positions: positions of the first node and the first leaf of the tree.
         """
-        first_node, first_leaf = begins
+        first_node, first_leaf = first_positions
         for side, child in enumerate(children):
             position = first_node + child
             if child < 0:

@@ -18,7 +18,7 @@ class TemplateChoice(NamedTuple):
     """The choice of templates, as far as it does not depend on the table."""
 
     module: str  # the function that was called
-    named: Sequence[Template] | None  # those that the call names; None for the usual ones
+    named_templates: Sequence[Template] | None  # those that the call names; None for the usual ones
     is_short: bool = False  # a short budget begins with those that compile in the least time
     is_counted: bool = False  # the call sets the number of configurations
     tree_support: TreeSupport = NO_TREES
@@ -35,8 +35,8 @@ class TemplateChoice(NamedTuple):
             FeatureNotSupported, ObjectNotReady, OutOfMemory: it names trees, which cannot be
                 trained.
         """
-        if self.named is not None:
-            return self._check_named(self.named, table)
+        if self.named_templates is not None:
+            return self._check_templates(self.named_templates, table)
         templates = registry.choose_templates(table.recipe.table)
         if self.tree_support.find_obstacle(table) is not None:
             templates = tuple(template for template in templates if not has_trees([template]))
@@ -46,7 +46,9 @@ class TemplateChoice(NamedTuple):
             return templates
         return registry.put_baselines_first(templates)
 
-    def _check_named(self, templates: Sequence[Template], table: RawTable) -> tuple[Template, ...]:
+    def _check_templates(
+        self, templates: Sequence[Template], table: RawTable
+    ) -> tuple[Template, ...]:
         inputs = table.recipe.table
         head = table.target.head
         obstacle = self.tree_support.find_obstacle(table)
@@ -68,6 +70,6 @@ class TemplateChoice(NamedTuple):
         """Report why trees are not tried on a table on which they usually are."""
         obstacle = self.tree_support.find_obstacle(table)
         usual = registry.choose_templates(table.recipe.table)
-        if obstacle is not None and self.named is None and has_trees(usual):
+        if obstacle is not None and self.named_templates is None and has_trees(usual):
             text = f"template boosting is left out: {obstacle.reason}. {obstacle.remedy}"
             db.notice(text.rstrip())

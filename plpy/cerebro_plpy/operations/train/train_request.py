@@ -162,7 +162,7 @@ def make_train_request(
         core_share=measure_core_share(),
         template_choice=TemplateChoice(
             module=module,
-            named=parsed.templates if arguments.models else None,
+            named_templates=parsed.templates if arguments.models else None,
             is_short=parsed.budget <= SHORT_BUDGET,
             is_counted=arguments.configs is not None,
             tree_support=read_tree_support(

@@ -22,8 +22,8 @@ METRICS = ("f1", "balanced_accuracy")
 class Counts(NamedTuple):
     """The rows of the second class and of all others, predicted or in all."""
 
-    second: int
-    others: int
+    second_rows: int
+    other_rows: int
 
 
 def fit_threshold(metric: str, rows: Sequence[ScoredRow]) -> float | None:
@@ -87,7 +87,10 @@ def _list_cuts(pairs: Sequence[tuple[float, bool]]) -> Iterator[tuple[float, Cou
             middle = (previous + probability) / 2
             yield middle if middle > probability else previous, counts
         group_counts = _count(list(group))
-        counts = Counts(counts.second + group_counts.second, counts.others + group_counts.others)
+        counts = Counts(
+            counts.second_rows + group_counts.second_rows,
+            counts.other_rows + group_counts.other_rows,
+        )
         previous = probability
 
 
@@ -107,15 +110,15 @@ def _score(metric: str, predicted: Counts, total: Counts) -> float:
 
     The classes are weighted as in `metrics.f1` and `metrics.balanced_accuracy`.
     """
-    hits = predicted.second
-    other_hits = total.others - predicted.others
+    hits = predicted.second_rows
+    other_hits = total.other_rows - predicted.other_rows
     if metric == "balanced_accuracy":
-        shares = [(hits, total.second), (other_hits, total.others)]
+        shares = [(hits, total.second_rows), (other_hits, total.other_rows)]
     else:
-        others_predicted = total.others + total.second - sum(predicted)
+        others_predicted = total.other_rows + total.second_rows - sum(predicted)
         shares = [
-            (2 * hits, total.second + sum(predicted)),
-            (2 * other_hits, total.others + others_predicted),
+            (2 * hits, total.second_rows + sum(predicted)),
+            (2 * other_hits, total.other_rows + others_predicted),
         ]
     scores = [part / count for part, count in shares if count]
     return sum(scores) / len(scores)
