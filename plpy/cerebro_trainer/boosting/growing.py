@@ -126,7 +126,8 @@ class BinnedRows:
             # Nothing is above the lowest number; without any such row LightGBM fails.
             return Growth([], None, spec.outputs)
         self._dataset.set_label(numbers.astype(np.float32))
-        self._dataset.set_weight(weights)
+        # Unlike `set_weight`, this also drops the weights of the growth before.
+        self._dataset.set_field("weight", None if _are_equal(weights) else weights)
         self._dataset.set_init_score(scores.reshape(-1, order="F"))
         parameters = {**self._parameters, **_list_growth_parameters(spec, seed)}
         booster = library.get().Booster(parameters, self._dataset)
@@ -135,6 +136,11 @@ class BinnedRows:
                 break
         trees = list(read_trees(booster.model_to_string(num_iteration=-1), spec.set_words))
         return Growth(_drop_empty_rounds(trees, spec.outputs), booster, spec.outputs)
+
+
+def _are_equal(weights: Float32Array | None) -> bool:
+    """Return whether all rows count once, as rows without weights do."""
+    return weights is None or bool((weights == 1).all())
 
 
 def _list_binning_parameters(spec: TreesSpec, threads: int, values: int) -> Parameters:

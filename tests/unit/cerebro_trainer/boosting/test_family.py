@@ -112,29 +112,46 @@ def test_sums_of_buffers_are_those_of_their_rows(units: int) -> None:
     assert learner.compute_results(learner.zero_sums()) == {"loss": None, "metrics": [None]}
 
 
-def test_configs_that_share_buffers_do_not_share_scores() -> None:
+CONFIGS = st.tuples(
+    st.fixed_dictionaries(
+        {
+            "learning_rate": st.sampled_from((0.1, 0.3)),
+            "leaves": st.sampled_from((3, 6)),
+            "min_rows": st.sampled_from((1, 9)),
+            "l2": st.sampled_from((0.0, 5.0)),
+            "row_share": st.sampled_from((0.5, 1.0)),
+            "column_share": st.sampled_from((0.5, 1.0)),
+            "max_bins": st.sampled_from((31, 63)),
+            "category_levels": st.sampled_from((3, 20)),
+        }
+    ),
+    st.sampled_from((None, (1.0, 1.0), (1.0, 9.0))),
+)
+"""Values of configs, each with weights of classes."""
+
+
+@given(
+    st.lists(CONFIGS, min_size=2, max_size=3),
+    st.lists(st.integers(0, 2), min_size=2, max_size=6),
+)
+def test_configs_that_share_buffers_grow_as_each_does_alone(
+    configs: list[tuple[dict[str, Any], tuple[float, ...] | None]], order: list[int]
+) -> None:
+    """Rows in bins and scores are kept for all of them, but nothing of a config is."""
     memory = RowMemory()
-    buffers = [make_buffer(200, seed=3), make_buffer(90, seed=4)]
-    learners = [
-        BoostedTrees(make_program(learning_rate=rate, category_levels=levels), 1, memory)
-        for rate, levels in ((0.1, 20), (0.3, 20), (0.3, 3))
-    ]
-    for epoch in range(3):
-        for learner in learners:
-            learner.collect("a", buffers)
-            learner.grow(["a"], 4, make_seed(epoch))
-    for learner in learners:
-        alone = BoostedTrees(
-            make_program(**{name: getattr(learner.spec, name)
-                            for name in ("learning_rate", "category_levels")}), 1,
-        )  # fmt: skip
-        for epoch in range(3):
-            alone.collect("a", buffers)
-            alone.grow(["a"], 4, make_seed(epoch))
-        assert is_equal(alone.read(), learner.read())
-        assert [alone.evaluate(each) for each in buffers] == [
-            learner.evaluate(each) for each in buffers
-        ]
+    buffers = [make_buffer(120, 2, seed=3), make_buffer(50, 2, seed=4)]
+    shared = [BoostedTrees(make_program(2, **values), 1, memory) for values, _ in configs]
+    alone = [BoostedTrees(make_program(2, **values), 1) for values, _ in configs]
+    for epoch, number in enumerate(order):
+        position = number % len(configs)
+        weights = configs[position][1]
+        class_weight = None if weights is None else np.array(weights, np.float32)
+        for learners in (shared, alone):
+            learners[position].collect("a", buffers, class_weight)
+            learners[position].grow(["a"], 4, make_seed(epoch))
+    for first, second in zip(shared, alone, strict=True):
+        assert is_equal(first.read(), second.read())
+        assert list(map(first.evaluate, buffers)) == list(map(second.evaluate, buffers))
 
 
 def test_a_cut_into_datasets_does_not_matter_but_their_order_does() -> None:
