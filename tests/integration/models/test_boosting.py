@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import groupby
 
 import pytest
-from acts import done, let_end
+from acts import done, done_at_once, let_end
 from processes import eventually, trainers
 from roles import refused
 from workbench import Row, Workbench
@@ -184,6 +184,40 @@ def test_a_run_that_is_interrupted_grows_the_same_trees(
     check_epochs(visits)
     assert {row[1] for row in visits} == {1, 2, 3}
     assert state_of(bench, run) == state_of(bench, alone)
+
+
+def test_acts_on_trees_are_repeated_to_the_bit(bench: Workbench, person: Workbench) -> None:
+    """Epochs beyond the planned ones are refused: there is no room for further trees."""
+    with paused(bench, person, "steered") as (run, trained):
+        more_epochs = f"SELECT cerebro.set_epochs(%s, {EPOCHS + 1}, 1)"
+        act = person.value(more_epochs, run)
+        status = "SELECT status, reason FROM cerebro.act WHERE act_id = %s"
+        eventually(lambda: person.row(status, act)[0] != "scheduled")
+        assert person.row(status, act)[0] == "refused"
+        assert "with more trees and warm => false" in person.row(status, act)[1]
+        fewer_trees = '{"trees": 30, "leaves": 6}'
+        calls = [
+            f"clone_config(%s, 1, '{fewer_trees}', warm => false)",
+            'drill_down(%s, 1, \'{"trees": [30], "leaves": [3, 4]}\')',
+            'add_configs(%s, \'{"models": ["linear", "boosting"], "trees": 30}\', configs => 2)',
+            f"set_epochs(%s, {EPOCHS - 1}, 1)",
+        ]
+        done_at_once(person, calls, *[run] * len(calls))
+        done(person, "continue_run(%s)", run)
+        trained.result()
+    configs = bench.rows(
+        "SELECT mst_key, template, status, epochs FROM cerebro.config WHERE run_id = %s", run
+    )
+    assert {status for _, _, status, _ in configs} == {"completed"}
+    trees = {key: epochs for key, template, _, epochs in configs if template == "boosting"}
+    assert len(trees) >= 4
+    visits = bench.rows(VISITS, run, [*trees])
+    check_epochs(visits)
+    assert {row[:2] for row in visits} == {
+        (key, epoch) for key, epochs in trees.items() for epoch in range(1, epochs + 1)
+    }
+    findings = bench.rows("SELECT what, ok, detail FROM cerebro.verify('steered')")
+    assert all(ok for _, ok, _ in findings), findings
 
 
 def test_an_epoch_whose_trainer_dies_is_made_again_as_a_whole(

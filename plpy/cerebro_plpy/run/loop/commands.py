@@ -7,7 +7,6 @@ the command's own row.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -23,8 +22,8 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     hidden_run,
 )
-from cerebro_plpy.limits import EPOCHS
 from cerebro_plpy.run.log.step_log import Command
+from cerebro_plpy.run.loop.requested_epochs import check_room, choose_epochs, read_epochs
 from cerebro_plpy.run.loop.run_objects import Run
 from cerebro_plpy.run.loop.search import enter_search, number_decisions, report_decisions
 from cerebro_plpy.run.loop.step import Effect, Step
@@ -159,6 +158,8 @@ def check_trainable(run: Run, command: Command, key: int) -> None:
         raise InvalidParameter(f"mst_key {key} is trained, and its output is being written")
     if (config.is_completed and not is_extended) or key in state.stopped or is_written:
         raise InvalidParameter(f"mst_key {key} is not trained any more")
+    if is_extended:
+        check_room(command, [config])
     if config.released:
         raise InvalidParameter(
             f"the state of mst_key {key} was dropped, for which live_states left no room"
@@ -247,6 +248,7 @@ def set_all_epochs(run: Run, command: Command) -> Step:
     ]
     if not trained:
         raise InvalidParameter("no configuration is trained any more")
+    check_room(command, [run.state.configs[progress.mst_key] for progress in trained])
     epochs = {progress.mst_key: choose_epochs(run.state, command, progress) for progress in trained}
     return set_epochs(run, command, epochs)
 
@@ -296,32 +298,6 @@ def keep_other_epochs(state: RunState, epochs: Mapping[int, int]) -> list[Decisi
         if progress.max_epoch is None
         and not (progress.stopping or progress.paused or key in epochs)
     ]
-
-
-def choose_epochs(state: RunState, command: Command, progress: ConfigProgress) -> int:
-    """Return the requested epochs, or more if a configuration has begun them already."""
-    has_begun = (
-        progress.kind == "evaluate"
-        or progress.running_segments
-        or has_begun_epoch(state.plan, progress)
-    )
-    begun_epochs = progress.epoch - 1
-    if has_begun:
-        segments = len(state.plan.segments_of(progress.mst_key))
-        begun_epochs = progress.epoch + math.ceil(progress.later_visits / segments)
-    return max(read_epochs(command), begun_epochs)
-
-
-def read_epochs(command: Command) -> int:
-    """Return the epochs that a command requests.
-
-    Raises:
-        InvalidParameter: they are no number of epochs.
-    """
-    epochs = command.change.get("epochs")
-    if type(epochs) is not int or not 1 <= epochs <= EPOCHS.maximum:
-        raise InvalidParameter(f"epochs is {epochs!r:.80}; expected 1 to {EPOCHS.maximum}")
-    return epochs
 
 
 def add_configs(run: Run, command: Command) -> Step:
