@@ -195,6 +195,20 @@ def test_what_is_asked_of_models_by_name_is_answered(session: Workbench) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("table", "key", "source"),
+    [("flat", 1, "points"), ("square_model", 1, "squares"), ("single", None, "points")],
+)
+def test_it_is_transferred_as_a_file(
+    session: Workbench, table: str, key: int | None, source: str
+) -> None:
+    """The network predicts a row without content first, although no array may be missing."""
+    session.rows("SELECT cerebro.register('named', %s, %s)", table, key)
+    exported = session.value("SELECT cerebro.export_model('named')")
+    assert session.value("SELECT cerebro.import_model(%s, 'copied')", exported) == 1
+    assert session.rows(NAMED, "copied", source) == session.rows(NAMED, "named", source)
+
+
 def test_versions_come_and_go_with_the_transaction_and_with_the_name(session: Workbench) -> None:
     before = sorted(session.rows(STATES))
     session.rows("BEGIN")

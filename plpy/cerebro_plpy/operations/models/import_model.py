@@ -22,7 +22,7 @@ from cerebro_plpy.operations.models.imported_version import (
     take_text,
 )
 from cerebro_plpy.operations.models.model_file import damaged, read_file, take
-from cerebro_plpy.operations.predict.predict_row import predict_missing_values
+from cerebro_plpy.operations.predict.predict_row import predict_blank_row
 from cerebro_plpy.records import replace
 from cerebro_plpy.tables.models import model_grants, model_versions
 from cerebro_plpy.tables.models.model_registry import IMPORTED
@@ -132,7 +132,7 @@ def _predict_once(db: Database, gd: Globals, imported: ImportedVersion) -> None:
     for model in imported.models:
         fields = {name: model.fields[name] for name in ("backend", "margin")}
         version = replace(imported.version, members=model.members, **fields)
-        error = db.find_error(partial(predict_missing_values, db, gd, version))
+        error = db.find_error(partial(predict_blank_row, db, gd, version))
         if isinstance(error, OTHER_FAILURES):
             raise error
         if error is not None:

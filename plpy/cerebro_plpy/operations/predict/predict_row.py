@@ -5,6 +5,7 @@ The session keeps the prepared statements, the program and the weights of a mode
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -123,13 +124,15 @@ def predict_record(
     return str(formatted["told"])
 
 
-def predict_missing_values(db: Database, gd: Globals, version: UsableVersion) -> None:
-    """Predict a row without any value, which shows that a version can predict."""
+def predict_blank_row(db: Database, gd: Globals, version: UsableVersion) -> None:
+    """Predict a row without content, which shows that a version can predict."""
     loaded = _load_model(db, gd, version, "")
     name = ModelName(version.model, None)
-    row = _encode(db, loaded, name, "{}")
+    blanks = {feature.column: feature.blank_value for feature in version.recipe.inputs}
+    record = json.dumps(blanks)
+    row = _encode(db, loaded, name, record)
     if row is None:
-        raise _make_record_error(db, loaded, "{}")
+        raise _make_record_error(db, loaded, record)
     columns = [row[item.name] for item in list_inputs(version, version.recipe)]
     try:
         loaded.predictor.send_block(1, columns)

@@ -218,6 +218,11 @@ class Feature:
         """The values that the column may have, for messages."""
         raise NotImplementedError
 
+    @property
+    def blank_value(self) -> object:
+        """The value of a column in a JSON record without content; None if it may be missing."""
+        return None
+
     def suggest_cast(self, column: RawColumn) -> str | None:
         """Return SQL that makes a value of the expected type of a column that does not fit."""
         return None

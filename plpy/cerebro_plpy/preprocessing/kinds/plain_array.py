@@ -89,6 +89,10 @@ class PlainArray(WideFeature):
     def expected_values(self) -> str:
         return f"an array of {describe_shape(self.shape)} numbers"
 
+    @property
+    def blank_value(self) -> object:
+        return 0 if self.single else _fill_with_zeros(self.shape)
+
     def record_type(self, source_type: str | None) -> str:
         return "real" if self.single else "real[]"
 
@@ -99,3 +103,14 @@ class PlainArray(WideFeature):
     @property
     def explanation(self) -> str:
         return "as it is"
+
+
+def _fill_with_zeros(shape: Shape) -> object:
+    """Return nested lists of a shape.
+
+    >>> _fill_with_zeros((2, 3))
+    [[0, 0, 0], [0, 0, 0]]
+    """
+    if not shape:
+        return 0
+    return [_fill_with_zeros(shape[1:])] * shape[0]
