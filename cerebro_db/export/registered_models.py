@@ -1,7 +1,8 @@
 """Register a model in MLflow that predicts DataFrames of raw columns.
 
 It consists of files: the network, its recipe, the folder that applies the recipe, and the module
-that MLflow runs. It needs MLflow and Keras only.
+that MLflow runs. It needs MLflow and Keras only; a model with boosted trees is an ONNX graph, which
+needs ONNX Runtime instead of Keras.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cerebro_db.errors import InvalidParameter
 from cerebro_db.export import recipe
 from cerebro_db.export.mlflow_errors import translate_mlflow_errors
 from cerebro_db.export.model_files import write_keras
-from cerebro_db.export.onnx_files import make_raw_rows
+from cerebro_db.export.onnx_files import make_raw_rows, write_onnx
 from cerebro_db.export.recipe.rows import RawRows
 from cerebro_db.export.stored_models import StoredModel
 from cerebro_db.export.tracked_runs import Target, find_experiment
@@ -27,7 +28,8 @@ from cerebro_db.optional_imports import MODEL_EXTRAS, import_keras, import_libra
 SCRIPT = Path(__file__).with_name("registered_script.py")
 FOLDER = "cerebro_recipe"
 """Name of the recipe folder in a registered model, where cerebro_db is not installed."""
-LIBRARIES = ("keras", "numpy", "pandas")
+LIBRARIES = ("numpy", "pandas")
+GRAPH_RUNTIME = "onnxruntime"
 METADATA = ("model", "version", "run_id", "mst_key")
 
 
@@ -52,7 +54,7 @@ def register(stored: StoredModel, name: str, target: Target) -> str:
     ):
         experiment = find_experiment(mlflow, target.experiment)
         folder = Path(temporary)
-        network_path, recipe_path = write_keras(stored, folder / "network.keras", False)
+        network_path, recipe_path = _write_network(stored, folder)
         recipe_folder = copytree(
             Path(recipe.__file__).parent, folder / FOLDER, ignore=ignore_patterns("__pycache__")
         )
@@ -63,11 +65,21 @@ def register(stored: StoredModel, name: str, target: Target) -> str:
                 artifacts={"network": str(network_path), "recipe": str(recipe_path)},
                 code_paths=[str(recipe_folder)],
                 signature=_make_signature(rows),
-                pip_requirements=_list_requirements(),
+                pip_requirements=_list_requirements(stored),
                 registered_model_name=name,
                 metadata={key: str(stored.description[key]) for key in METADATA},
             )
     return f"models:/{name}/{model.registered_model_version}"
+
+
+def _write_network(stored: StoredModel, folder: Path) -> list[Path]:
+    """Write the network and its recipe in the format that MLflow's module loads; return the paths.
+
+    Keras has no boosted trees, and ONNX needs converters for networks that Keras itself does not.
+    """
+    if stored.trees:
+        return write_onnx(stored, folder / "network.onnx", False)
+    return write_keras(stored, folder / "network.keras", False)
 
 
 @contextmanager
@@ -103,9 +115,11 @@ def _make_signature(rows: RawRows) -> Any:
     return signature(inputs=schema.Schema(inputs), outputs=schema.Schema(outputs))
 
 
-def _list_requirements() -> list[str]:
-    """Return the installed versions of Keras, its framework and the other libraries."""
+def _list_requirements(stored: StoredModel) -> list[str]:
+    """Return the installed versions of the libraries that load and apply the model."""
+    versions = [f"{name}=={version(name)}" for name in LIBRARIES]
+    if stored.trees:
+        return [*versions, f"{GRAPH_RUNTIME}=={version(GRAPH_RUNTIME)}"]
     framework = import_keras().backend.backend()
     module = import_library(framework, MODEL_EXTRAS)
-    versions = [f"{name}=={version(name)}" for name in LIBRARIES]
-    return [*versions, f"{framework}=={module.__version__}"]
+    return [*versions, f"keras=={version('keras')}", f"{framework}=={module.__version__}"]

@@ -7,15 +7,13 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from mlflow_models import check_registered, run_alone
 from recipes import Session
 from safetensors.numpy import load_file
 from shops import COLUMNS, check_answers, check_onnx, columns, make_shops, train
@@ -85,19 +83,6 @@ told = rows.answers(model.predict(rows.inputs(pickle.loads((folder / "given").re
     verbose=0))
 print(json.dumps(told.columns()))
 """
-# So, too, with what MLflow has.
-REGISTERED = """
-import json, pickle, sys
-sys.modules["cerebro_db"] = sys.modules["cerebro_plpy"] = None
-import mlflow, pandas
-mlflow.set_tracking_uri(sys.argv[1])
-model = mlflow.pyfunc.load_model(sys.argv[2])
-frame = pandas.DataFrame(pickle.load(open(sys.argv[3], "rb")))
-frame.index = frame.index + 7
-told = model.predict(frame)
-assert list(told.index) == list(frame.index)
-print(json.dumps({"names": model.metadata.signature.inputs.input_names(), **told.to_dict("list")}))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -154,14 +139,6 @@ def test_words_have_the_numbers_that_the_server_gives_them(bench: Workbench) -> 
     ]
 
 
-def process(code: str, *arguments: object, folder: Path) -> dict[str, Any]:
-    """What a process says that has nothing of ours."""
-    words = [sys.executable, "-I", "-W", "ignore", "-c", code, *map(str, arguments)]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return dict(json.loads(done.stdout.splitlines()[-1]))
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("source", "target", "templates"),
@@ -189,7 +166,7 @@ def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
         bench.value("SELECT template FROM cerebro.model_version WHERE model = %s", source)
         == "ensemble"
     )
-    check_answers(bench, source, f"{source}_later", process(PLAIN, tmp_path, folder=tmp_path))
+    check_answers(bench, source, f"{source}_later", run_alone(PLAIN, tmp_path, folder=tmp_path))
     check_onnx(bench, session, source, f"{source}_later", tmp_path)
     if source == "opening":  # MLflow runs the same rows.py, and takes longer than all else here
         check_registered(bench, source, tmp_path)
@@ -206,20 +183,3 @@ def check_folder(session: cerebro_db.Session, source: str, tmp_path: Path) -> No
     assert json.loads((folder / "recipe.json").read_text()) == json.loads(
         (tmp_path / "it.keras.json").read_text()
     )
-
-
-def check_registered(bench: Workbench, source: str, tmp_path: Path) -> None:
-    """What MLflow has been given predicts as the database does, of the rows in the file `given`."""
-    store = f"sqlite:///{tmp_path}/store.db"
-    words = ["registered", source, "--name", "shops", "--tracking-uri", store, "--url", bench.url]
-    done = subprocess.run(
-        [sys.executable, "-I", "-m", "cerebro_db", "export", *words],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout == "models:/shops/1\n"
-    found = process(REGISTERED, store, "models:/shops/1", tmp_path / "given", folder=tmp_path)
-    assert set(found.pop("names")) <= set(COLUMNS)
-    check_answers(bench, source, f"{source}_later", found)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
 import lightgbm
 import numpy as np
 import pytest
-from shops import check_onnx, columns, make_shops, train
+from mlflow_models import check_registered
+from shops import COLUMNS, check_onnx, columns, make_shops, train
 from workbench import Workbench
 
 import cerebro_db
@@ -80,6 +82,15 @@ def test_trees_beside_a_network_are_one_graph(
     check_onnx(bench, session, "both", "turning_later", tmp_path)
     with pytest.raises(errors.FeatureNotSupported, match="adds up several members"):
         session.export_lightgbm("both", tmp_path / "m.txt")
+
+
+@pytest.mark.long
+def test_trees_are_registered_as_a_graph(
+    bench: Workbench, session: cerebro_db.Session, tmp_path: Path
+) -> None:
+    rows = columns(bench, "opening_later", list(COLUMNS))
+    (tmp_path / "given").write_bytes(pickle.dumps(rows))
+    check_registered(bench, "opening", tmp_path, model="classes", apart=1e-5)
 
 
 def test_trees_are_not_a_model_of_keras(session: cerebro_db.Session, tmp_path: Path) -> None:
