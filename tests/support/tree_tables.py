@@ -18,10 +18,11 @@ INPUTS: dict[str, Any] = {
     "indicators": 2,
     "missing": [[0, 3]],
     "cardinalities": [6, 40],
-    "vectors": [2, 0],
+    "vectors": [2, 0, 0],
+    "words": [[], [], [3, 5, 20]],
 }
 """Numbers with and without missing values, an indicator of its own, categories that are split by
-sets and by order, an array, and one that trees do not read.
+sets and by order, an array, one that trees do not read, and a text of which some words are counted.
 """
 CONFIG: dict[str, Any] = {
     "inputs": INPUTS,
@@ -40,14 +41,15 @@ CONFIG: dict[str, Any] = {
     "category_levels": 20,
 }
 COLUMNS = [
-    [[0, 3], [], [], []],
-    [[1], [], [], []],
-    [[2], [], [], []],
-    [[4], [], [], []],
-    [[], [0], [], []],
-    [[], [1], [], []],
-    [[], [], [0, 1], []],
-    [[], [], [], [0, 1, 2]],
+    [[0, 3], [], [], [], []],
+    [[1], [], [], [], []],
+    [[2], [], [], [], []],
+    [[4], [], [], [], []],
+    [[], [0], [], [], []],
+    [[], [1], [], [], []],
+    [[], [], [0, 1], [], []],
+    [[], [], [], [0, 1, 2], []],
+    [[], [], [], [], [0, 1, 2, 3, 4, 5]],
 ]
 """Positions of the columns of the table in these inputs."""
 
@@ -91,14 +93,15 @@ def make_buffer(
     codes = np.stack([generator.integers(0, 6, rows), generator.integers(0, 40, rows)], axis=1)
     vector = generator.normal(size=(rows, 2)).astype(np.float32)
     picture = np.zeros((rows, 3), np.float32)
+    words = generator.integers(0, 7, (rows, 6))
     score = first[:, 0] + 2 * np.isin(codes[:, 0], (2, 5)) + (codes[:, 1] % 4 == 1)
-    score += vector[:, 1] * first[:, 1] - first[:, 4]
+    score += vector[:, 1] * first[:, 1] - first[:, 4] + (words == 5).sum(axis=1)
     target = score[:, np.newaxis].astype(np.float32)
     if units > 1:
         bounds = np.linspace(-1, 2, (classes or units) - 1)
         target = np.eye(units, dtype=np.int16)[np.digitize(score, bounds)]
     weights = generator.uniform(0.5, 2, rows).astype(np.float32) if weighted else None
-    arrays = (first, codes.astype(np.float32), vector, picture)
+    arrays = (first, codes.astype(np.float32), vector, picture, words.astype(np.float32))
     nbytes = sum(array.nbytes for array in arrays) + target.nbytes
     return Buffer(seed, rows, arrays, (target,), nbytes, sample_weights=weights)
 

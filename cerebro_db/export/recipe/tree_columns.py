@@ -1,7 +1,7 @@
 """The columns of boosted trees, from the inputs of a network.
 
 They are those of the trainer (`boosting/columns.py`): numbers are NaN where their indicator is 1,
-and categories where their code is 0.
+and categories where their code is 0. Of a text they are the counts of some words.
 """
 
 from __future__ import annotations
@@ -40,9 +40,22 @@ def join_columns(arrays: Sequence[Array], inputs: Mapping[str, Any]) -> Array:
     if inputs["cardinalities"]:
         codes = remaining.pop(0).astype(np.float32)
         parts.append(np.where(codes == 0, np.nan, codes))
-    for array, size in zip(remaining, inputs["vectors"], strict=True):
-        if size:
+    word_lists = inputs.get("words") or [[]] * len(remaining)
+    for array, size, words in zip(remaining, inputs["vectors"], word_lists, strict=True):
+        if words:
+            parts.append(count_words(array, words))
+        elif size:
             parts.append(array.reshape(len(array), size))
     matrix = np.concatenate(parts, axis=1).astype(np.float32)
     matrix[np.abs(matrix) < MIN_MAGNITUDE] = 0
     return matrix
+
+
+def count_words(array: Array, words: Sequence[int]) -> Array:
+    """Return how often each of some words is in each row, and the number of all words.
+
+    Args:
+        array: numbers of words, shape (rows, words); 0 is no word.
+    """
+    counts = [np.count_nonzero(array == word, axis=1) for word in words]
+    return np.stack([*counts, np.count_nonzero(array, axis=1)], axis=1)

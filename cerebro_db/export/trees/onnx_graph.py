@@ -149,14 +149,33 @@ class TreeNodes:
             codes = self._nodes.add("Cast", names.pop(0), to=self._onnx.TensorProto.FLOAT)
             parts.append(self._mark(codes, self._nodes.add("Equal", codes, self._add_float(0.0))))
         flat = self._nodes.add_constant(np.array([0, -1]))
-        for name, size in zip(names, inputs.vectors, strict=True):
-            if size:
+        for array, (name, size) in enumerate(zip(names, inputs.vectors, strict=True)):
+            words = inputs.find_words(array)
+            if words:
+                parts += self._count_words(name, words)
+            elif size:
                 parts.append(self._nodes.add("Reshape", name, flat))
         matrix = self._nodes.add("Concat", *parts, axis=1)
         magnitude = self._nodes.add("Abs", matrix)
         is_tiny = self._nodes.add("Less", magnitude, self._add_float(MIN_MAGNITUDE))
         flushed = self._nodes.add("Where", is_tiny, self._add_float(0.0), matrix)
         return self._nodes.add("Cast", flushed, to=self._onnx.TensorProto.DOUBLE)
+
+    def _count_words(self, name: str, words: Sequence[int]) -> list[str]:
+        """Add the counts of some words in each row, and of all words."""
+        last = self._nodes.add_constant(np.array([-1]))
+        middle = self._nodes.add_constant(np.array([1]))
+        numbers = self._nodes.add("Cast", name, to=self._onnx.TensorProto.INT64)
+        rows = self._nodes.add("Unsqueeze", numbers, middle)
+        counted = self._nodes.add_constant(np.array(words, np.int64)[np.newaxis, :, np.newaxis])
+        zero = self._nodes.add_constant(np.array([0]))
+        matches = self._nodes.add("Equal", rows, counted)
+        is_word = self._nodes.add("Not", self._nodes.add("Equal", numbers, zero))
+        counts = self._nodes.add("ReduceSum", self._cast(matches), last, keepdims=0)
+        return [counts, self._nodes.add("ReduceSum", self._cast(is_word), last, keepdims=1)]
+
+    def _cast(self, flags: str) -> str:
+        return self._nodes.add("Cast", flags, to=self._onnx.TensorProto.FLOAT)
 
     def _add_numbers(self, name: str, inputs: PackedInputs) -> str:
         """Add the first array without its missing indicators, and with NaN for what is missing."""

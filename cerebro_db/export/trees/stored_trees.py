@@ -88,8 +88,10 @@ def name_columns(rows: RawRows, spec: TreesSpec) -> list[str]:
     names = [first_names[position] for position in spec.inputs.first_columns]
     names += [feature["column"] for feature in rows.categories]
     features = list(rows.wide_features.values())
-    for feature, size in zip(features, spec.inputs.vectors, strict=True):
-        names += [f"{feature['column']}.{element}" for element in range(1, size + 1)]
+    for array, (feature, width) in enumerate(zip(features, spec.inputs.widths, strict=True)):
+        words = spec.inputs.find_words(array)
+        parts = [*map(str, words), "words"] if words else map(str, range(1, width + 1))
+        names += [f"{feature['column']}.{part}" for part in parts]
     return _make_unique([NOT_IN_NAMES.sub("_", name) for name in names])
 
 

@@ -2,13 +2,16 @@
 
 Packing writes 0 for a missing number and marks it in an indicator. Trees split missing values from
 others by themselves, so they get NaN instead, and no column for the indicator. Code 0 of a category
-means missing or unseen, and becomes NaN, too.
+means missing or unseen, and becomes NaN, too. Of a text, trees get the counts of some words.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from cerebro_trainer.boosting.blocks import iterate_blocks
 from cerebro_trainer.boosting.model.spec import TreesSpec
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.nouns import count_nouns
@@ -52,12 +55,15 @@ class ColumnReader:
             begin = end
             end += len(inputs.cardinalities)
             self._fill_codes(remaining.pop(0), matrix[:, begin:end])
-        for position, (array, size) in enumerate(zip(remaining, inputs.vectors, strict=True)):
-            if not size:
-                continue
-            _check_width(array, size, f"wide input {position + 1}")
-            matrix[:, end : end + size] = array
-            end += size
+        for position, (array, width) in enumerate(zip(remaining, inputs.widths, strict=True)):
+            begin = end
+            end += width
+            words = inputs.find_words(position)
+            if words:
+                count_words(array, words, matrix[:, begin:end])
+            elif width:
+                _check_width(array, width, f"wide input {position + 1}")
+                matrix[:, begin:end] = array
         matrix[np.abs(matrix) < MIN_MAGNITUDE] = 0
         return matrix
 
@@ -82,6 +88,25 @@ class ColumnReader:
             )
         part[:] = array
         part[array == 0] = np.nan
+
+
+def count_words(array: Array, words: Sequence[int], part: Float32Array) -> None:
+    """Count some words in each row, and all words.
+
+    Args:
+        array: numbers of words, shape (rows, words); 0 is no word.
+        words: the numbers that are counted, in increasing order.
+        part: is filled with the counts, shape (rows, words + 1).
+    """
+    numbers = np.array(words)
+    for block in iterate_blocks(len(array), array.shape[1]):
+        rows = array[block]
+        positions = np.minimum(numbers.searchsorted(rows), len(numbers) - 1)
+        cells = np.arange(len(rows))[:, np.newaxis] * len(numbers) + positions
+        counted = cells[numbers[positions] == rows]
+        counts = np.bincount(counted, minlength=len(rows) * len(numbers))
+        part[block, :-1] = counts.reshape(len(rows), len(numbers))
+        part[block, -1] = np.count_nonzero(rows, axis=1)
 
 
 def _check_width(array: Array, width: int, name: str) -> None:

@@ -88,9 +88,10 @@ def find_features(inputs: PackedInputs, column: ColumnPositions) -> list[int]:
     if inputs.cardinalities:
         features += [begin + position for position in remaining.pop(0)]
         begin += len(inputs.cardinalities)
-    for entries, size in zip(remaining, inputs.vectors, strict=True):
-        features += [begin + position for position in entries if position < size]
-        begin += size
+    for array, (entries, width) in enumerate(zip(remaining, inputs.widths, strict=True)):
+        elements = range(width) if entries and inputs.find_words(array) else entries
+        features += [begin + element for element in elements if element < width]
+        begin += width
     return features
 
 

@@ -19,6 +19,7 @@ from cerebro_db.errors import DataCorrupted, FeatureNotSupported, InvalidParamet
 from cerebro_db.export.model_files import write_keras, write_safetensors
 from cerebro_db.export.onnx_files import CONVERTER, write_onnx
 from cerebro_db.export.recipe.rows import RawRows
+from cerebro_db.export.recipe.text_hashing import hash_word
 from cerebro_db.export.stored_models import StoredModel, StoredTrees
 from cerebro_db.export.trees.lightgbm_files import write_lightgbm
 from cerebro_db.export.trees.onnx_graph import add_trees, describe_inputs
@@ -38,16 +39,20 @@ FEATURES: list[dict[str, Any]] = [
      "values": [str(code) for code in range(1, LEVELS[1])]},
     {"kind": "array", "column": "blank", "shape": [3], "divisor": 1.0},
     {"kind": "array", "column": "signal", "shape": [2], "divisor": 2.0},
+    {"kind": "text", "column": "note", "words": 3, "buckets": 8},
 ]  # fmt: skip
-"""Columns of a table: a number that may be missing, another, categories, and arrays of which trees
-read the last one only.
+"""Columns of a table: a number that may be missing, another, categories, arrays of which trees
+read the last one only, and a text.
 """
+WORDS = ("new", "old", "blue", "fresh", "rare")
+COUNTED = sorted({hash_word(word, 8) for word in WORDS[:3]})
 INPUTS = {
     "numbers": 2,
     "indicators": 1,
     "missing": [[0, 2]],
     "cardinalities": LEVELS,
-    "vectors": [0, 2],
+    "vectors": [0, 2, 0],
+    "words": [[], [], COUNTED],
 }
 TARGET = {"low": -3.0, "offset": 4.0, "deviation": 2.5, "high": 6.0}
 
@@ -63,6 +68,10 @@ def make_rows(rows: int, seed: int) -> dict[str, list[Any]]:
         "town": [str(code) for code in generator.integers(1, LEVELS[1] + 1, rows)],
         "blank": [[0.0, 1.0, 2.0]] * rows,
         "signal": generator.normal(size=(rows, 2)).tolist(),
+        "note": [
+            None if index % 9 == 0 else " ".join(generator.choice(WORDS, generator.integers(6)))
+            for index in range(rows)
+        ],
     }
 
 
@@ -96,6 +105,7 @@ def make_trained(units: int, link: str | None = None) -> tuple[StoredModel, Boos
     learner = BoostedTrees(tree_tables.make_program(**values), 1)
     arrays = tuple(RawRows(describe(units)).inputs(make_rows(ROWS, 1)).values())
     score = arrays[0][:, 0] + (arrays[1][:, 0] > 3) + (arrays[1][:, 1] % 3) + arrays[3][:, 1]
+    score = score + (arrays[4] == COUNTED[0]).sum(axis=1)
     target = score[:, np.newaxis].astype(np.float32)
     if units > 1:
         target = np.eye(units, dtype=np.int16)[np.digitize(score, np.linspace(0, 3, units - 1))]
@@ -143,7 +153,9 @@ def test_files_predict_what_the_trainer_predicts(
     if units == 2:
         scores = np.stack([1 - scores, scores], axis=1)
     assert np.abs(scores.reshape(expected.shape) - expected).max() < 1e-6
-    assert booster.feature_name() == ["a_b", "a_b_2", "kind", "town", "signal.1", "signal.2"]
+    names = ["a_b", "a_b_2", "kind", "town", "signal.1", "signal.2"]
+    names += [f"note.{number}" for number in COUNTED]
+    assert booster.feature_name() == [*names, "note.words"]
 
 
 def write_network(path: Path, inputs: Any, units: int) -> None:

@@ -38,6 +38,7 @@ from cerebro_trainer.boosting.model.spec import TreesSpec
 FLOAT = Floats((Measure(10.0, 2.0, 5.0, 20.0),))
 HEADS: st.SearchStrategy[Head] = st.one_of(st.just(FLOAT), st.integers(2, 50).map(Classes))
 TEXT_COLUMN, IMAGE_COLUMN = Wide(TEXT, (5,), 9), Wide(IMAGE, (4, 4, 1))
+RARITIES = bytes((40, 8, 24, 30, 0, 40, 40, 25))
 NUMERIC_COLUMNS = Wide(SERIES, (7, 2)), Wide(LONG_VECTOR, (900,))
 
 
@@ -74,9 +75,37 @@ def test_an_architecture_has_the_fields_the_inputs_and_the_epochs(
     TreesSpec.from_architecture(json.loads(text))  # a trainer reads it
     link = config.pop("link", "identity")
     assert link == (params["link"] if head == FLOAT else "identity")
-    assert {**config, "class_weight": params["class_weight"], "link": params["link"]} == params
+    others = {name: params[name] for name in ("class_weight", "link", "text_words")}
+    assert {**config, **others} == params
     assert type(params["trees"]) is int and params["trees"] >= 100
     assert estimate_state_bytes(head, params) <= ROOM_BYTES or params["trees"] == 100
+
+
+def test_trees_count_the_most_frequent_words_of_texts() -> None:
+    table = Table(1, wide=(NUMERIC_COLUMNS[0], Wide(TEXT, (5,), 9, RARITIES)))
+    words_by_limit = {"auto": [2, 3, 5], 3: [2, 3, 5], 2: [2, 5], 1: [5]}
+    for limit, words in words_by_limit.items():
+        params = BOOSTING.params(FLOAT, 10, {"text_words": limit})
+        architecture = BOOSTING.architecture(table, FLOAT, params)
+        assert read_config(architecture)["inputs"]["words"] == [[], words]
+        assert TreesSpec.from_architecture(json.loads(architecture)).inputs.widths == (
+            14,
+            len(words) + 1,
+        )
+    for params in (BOOSTING.params(FLOAT, 10, {"text_words": 0}), BOOSTING.params(FLOAT, 10, {})):
+        if params["text_words"]:
+            del params["text_words"]  # an older configuration
+        assert "words" not in read_config(BOOSTING.architecture(table, FLOAT, params))["inputs"]
+
+
+@given(st.integers(1, 20), st.integers(0, 511))
+def test_columns_of_words_are_bounded(texts: int, limit: int) -> None:
+    wide = (Wide(TEXT, (5,), 1025, bytes(1024)),) * texts
+    params = BOOSTING.params(FLOAT, 10, {"text_words": limit})
+    spec = TreesSpec.from_architecture(
+        json.loads(BOOSTING.architecture(Table(1, wide=wide), FLOAT, params))
+    )
+    assert sum(spec.inputs.widths) <= 512
 
 
 def test_compile_and_fit_parameters_are_those_of_networks_without_batches() -> None:

@@ -31,7 +31,7 @@ WORD_BITS = 32
 IDENTITY = "identity"
 LOG = "log"
 """Links: scores of a number add up to it, or to the logarithm of its distance from `low`."""
-INPUTS = ("numbers", "indicators", "missing", "cardinalities", "vectors")
+INPUTS = ("numbers", "indicators", "missing", "cardinalities", "vectors", "words")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,12 @@ class PackedInputs:
     indicators: int  # columns of the first array behind the numbers
     missing: tuple[tuple[int, int], ...]  # a number's column, and that of its missing indicator
     cardinalities: tuple[int, ...]  # number of codes of each category, in the second array
-    vectors: tuple[int, ...]  # elements of each further array; 0 for one that trees do not read
+    vectors: tuple[int, ...]  # elements of each further array; 0 for one that is not read so
+    words: tuple[tuple[int, ...], ...] = ()
+    """Numbers of the words that are counted in each further array; none if it has no words.
+
+    Empty if no array has any.
+    """
 
     @property
     def width(self) -> int:
@@ -58,7 +63,25 @@ class PackedInputs:
     @property
     def columns(self) -> int:
         """Columns of the trees."""
-        return len(self.first_columns) + len(self.cardinalities) + sum(self.vectors)
+        return len(self.first_columns) + len(self.cardinalities) + sum(self.widths)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Columns of the trees from each further array.
+
+        An array of words has a column for each word that is counted, and one for all words.
+        """
+        word_lists = self.words or ((),) * len(self.vectors)
+        return tuple(
+            len(words) + 1 if words else size
+            for size, words in zip(self.vectors, word_lists, strict=True)
+        )
+
+    def find_words(self, array: int) -> tuple[int, ...]:
+        """Return the numbers of the words that are counted in a further array."""
+        if not self.words:
+            return ()
+        return self.words[array]
 
     @property
     def first_category(self) -> int:
@@ -259,6 +282,8 @@ class Fields:
 
 
 def _read_inputs(value: object) -> PackedInputs:
+    if isinstance(value, dict):
+        value = {"words": [], **value}
     fields = Fields("inputs", value, INPUTS)
     numbers = fields.read_integer("numbers", 0, MAX_COLUMNS)
     indicators = fields.read_integer("indicators", 0, MAX_COLUMNS)
@@ -268,13 +293,33 @@ def _read_inputs(value: object) -> PackedInputs:
     # The numbers of one column, such as the parts of a point in time, share an indicator.
     if len({number for number, _ in missing}) != len(missing):
         raise TreesError(f'"missing" of boosted trees has one number twice: {pairs!r}'[:300])
+    vectors = _read_integers(fields.values, "vectors", 0, MAX_COLUMNS)
     return PackedInputs(
         numbers,
         indicators,
         missing,
         _read_integers(fields.values, "cardinalities", 2, MAX_CODES),
-        _read_integers(fields.values, "vectors", 0, MAX_COLUMNS),
+        vectors,
+        _read_words(fields.values, vectors),
     )
+
+
+def _read_words(values: Mapping[str, Any], vectors: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the numbers of the words of each further array, which increase."""
+    entries = _read_list(values, "words")
+    if not entries:
+        return ()
+    words = tuple(_read_integers({"words": numbers}, "words", 1, MAX_CODES) for numbers in entries)
+    if len(words) != len(vectors):
+        raise TreesError(
+            f'"words" of boosted trees must have a list for each of '
+            f"{count_nouns(len(vectors), 'array')}, received {len(words)}"
+        )
+    if any(numbers and size for numbers, size in zip(words, vectors, strict=True)):
+        raise TreesError('"words" of boosted trees are of arrays that "vectors" has 0 for')
+    if any(list(numbers) != sorted(set(numbers)) for numbers in words):
+        raise TreesError('"words" of boosted trees must increase in each list')
+    return words
 
 
 def _read_pair(value: object, numbers: int, width: int) -> tuple[int, int]:

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from tree_tables import CONFIG, INPUTS, make_architecture, make_buffer, make_program
 
-from cerebro_trainer.boosting.columns import ColumnReader
+from cerebro_db.export.recipe import tree_columns
+from cerebro_trainer.boosting.columns import ColumnReader, count_words
 from cerebro_trainer.boosting.family import BoostedTrees
 from cerebro_trainer.boosting.model.errors import TreesError
 from cerebro_trainer.boosting.model.spec import PackedInputs, TreesSpec
@@ -19,6 +21,9 @@ from cerebro_trainer.boosting.program import read_spec
 from cerebro_trainer.boosting.results import Results
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models.program_spec import ProgramSpec, Target
+from cerebro_trainer.wire.frames import Array
+
+NUMBERS = {**INPUTS, "cardinalities": [], "vectors": [], "words": []}
 
 
 def read(architecture: Any) -> TreesSpec:
@@ -84,6 +89,12 @@ def test_keys_are_closed() -> None:
         ({"cardinalities": [1]}, '"cardinalities" of boosted trees must be'),
         ({"vectors": [-1]}, '"vectors" of boosted trees must be'),
         ({"vectors": None}, '"vectors" of boosted trees must be a list'),
+        ({"words": [[], []]}, "list for each of 3 arrays, received 2"),
+        ({"words": [[3], [], []]}, 'are of arrays that "vectors" has 0 for'),
+        ({"words": [[], [], [5, 3]]}, "must increase in each list"),
+        ({"words": [[], [], [3, 3]]}, "must increase in each list"),
+        ({"words": [[], [], [0]]}, '"words" of boosted trees must be whole numbers from 1'),
+        ({"words": [[], [], 3]}, '"words" of boosted trees must be a list'),
     ],
 )
 def test_inputs_fit_each_other(changes: dict[str, Any], message: str) -> None:
@@ -93,7 +104,7 @@ def test_inputs_fit_each_other(changes: dict[str, Any], message: str) -> None:
 
 def test_numbers_of_one_column_share_an_indicator() -> None:
     """The parts of a point in time, or the elements of an array, are missing together."""
-    inputs = {**INPUTS, "missing": [[0, 3], [2, 3]], "cardinalities": [], "vectors": []}
+    inputs = {**NUMBERS, "missing": [[0, 3], [2, 3]]}
     reader = ColumnReader(read(make_architecture(inputs=inputs)))
     rows = np.array([[1, 2, 3, 0, 5], [0, 2, 0, 1, 6]], np.float32)
     expected = [[1, 2, 3, 5], [np.nan, 2, np.nan, 6]]
@@ -165,13 +176,15 @@ def test_columns_are_those_of_the_table() -> None:
     spec = read_spec(make_program())
     buffer = make_buffer(200, seed=3)
     matrix = ColumnReader(spec).read(buffer.inputs)
-    first, codes, vector, _ = buffer.inputs
+    first, codes, vector, _, words = buffer.inputs
     assert np.isnan(matrix[:, 0]).tolist() == (first[:, 3] == 1).tolist()
     assert np.nan_to_num(matrix[:, 0]).tolist() == first[:, 0].tolist()
     assert matrix[:, 1:4].tolist() == first[:, [1, 2, 4]].tolist()
     assert np.isnan(matrix[:, 4:6]).tolist() == (codes == 0).tolist()
     assert np.nan_to_num(matrix[:, 4:6]).tolist() == codes.tolist()
-    assert matrix[:, 6:].tolist() == vector.tolist()
+    assert matrix[:, 6:8].tolist() == vector.tolist()
+    counts = [(words == number).sum(axis=1) for number in (3, 5, 20)]
+    assert matrix[:, 8:].T.tolist() == np.array([*counts, (words > 0).sum(axis=1)]).tolist()
 
 
 @pytest.mark.parametrize(
@@ -191,8 +204,29 @@ def test_other_inputs_are_refused(position: int, array: Any, message: str) -> No
     reader = ColumnReader(read_spec(make_program()))
     with pytest.raises(ConfigError, match=message):
         reader.read(inputs)
-    with pytest.raises(ConfigError, match="4 inputs, but there are 3"):
+    with pytest.raises(ConfigError, match="5 inputs, but there are 3"):
         reader.read(inputs[:3])
+
+
+@given(
+    arrays(np.float32, (7, 4), elements=st.integers(0, 9).map(float)),
+    st.sets(st.integers(1, 12), min_size=1).map(sorted),
+)
+def test_a_trainer_counts_words_as_an_exported_recipe_does(
+    words: Array, counted: list[int]
+) -> None:
+    part = np.zeros((7, len(counted) + 1), np.float32)
+    count_words(words, counted, part)
+    assert part.tolist() == tree_columns.count_words(words, counted).tolist()
+    assert part[:, -1].tolist() == (words > 0).sum(axis=1).tolist()
+    if counted[-1] <= 9:
+        assert part[:, 0].sum() == (words == counted[0]).sum()
+
+
+def test_trees_of_earlier_versions_count_no_words() -> None:
+    inputs = {name: value for name, value in INPUTS.items() if name != "words"}
+    spec = read(make_architecture(inputs=inputs))
+    assert spec.inputs.words == () and spec.inputs.widths == (2, 0, 0)
 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.lists(st.integers(0, 2), max_size=3))

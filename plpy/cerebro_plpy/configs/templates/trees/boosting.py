@@ -18,6 +18,7 @@ from cerebro_plpy.configs.templates.common_fields import LINK, apply_link
 from cerebro_plpy.configs.templates.layers.model_io import (
     LOG,
     LONG_VECTOR,
+    RARITIES,
     SERIES,
     Floats,
     Head,
@@ -57,6 +58,16 @@ MAX_LEAVES = 1 << 25
 """Room of a state in a trainer."""
 MAX_COLUMNS = (1 << 16) - 1
 """Columns that trees may have in a trainer."""
+MAX_WORDS = 512
+"""Columns of all texts together."""
+USUAL_WORDS = 128
+MIN_WORDS = 16
+WORD_CELLS = 1 << 25
+"""Counts of words of all rows if the call does not set the number of words: 128 MB."""
+WORD_SECONDS = 6e-9
+"""Seconds of a core for a row and a word in a tree: most counts are 0."""
+MIN_RARITY_STEPS = 2 * RARITIES
+"""Steps of rarity between a word that is missing and one that three sampled texts have."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +78,12 @@ class TreesTemplate(Template):
 
     @property
     def requirement(self) -> str:
-        return f"at most {MAX_COLUMNS} columns other than texts and images"
+        return f"at most {MAX_COLUMNS - MAX_WORDS} columns other than texts and images"
 
     def suits(self, table: Table) -> bool:
         indicators = table.indicators - len({indicator for _, indicator in table.missing})
         columns = table.numbers + indicators + len(table.cardinalities) + sum(_vectors(table))
-        return 1 <= columns <= MAX_COLUMNS
+        return 1 <= columns <= MAX_COLUMNS - MAX_WORDS
 
     def params(self, head: Head, rows: int, values: Mapping[str, object]) -> dict[str, Value]:
         params = super().params(head, rows, values)
@@ -80,6 +91,8 @@ class TreesTemplate(Template):
             params["min_rows"] = max(1, min(int(params["min_rows"]), rows // MIN_LEAVES))
         if params["trees"] == AUTO:
             params["trees"] = choose_trees(head, int(params["leaves"]))
+        if params[TEXT_WORDS.name] == AUTO:
+            params[TEXT_WORDS.name] = choose_words(rows)
         leaves = count_trees(head) * int(params["trees"]) * int(params["leaves"])
         if leaves > MAX_LEAVES:
             raise InvalidParameter(
@@ -112,6 +125,15 @@ def choose_trees(head: Head, leaves: int) -> int:
     return max(MIN_TREES, min(USUAL_TREES, room))
 
 
+def choose_words(rows: int) -> int:
+    """Return how many words of a text are counted: fewer if there are many rows.
+
+    >>> [choose_words(rows) for rows in (10, 100_000, 1_000_000, 10_000_000)]
+    [128, 128, 33, 16]
+    """
+    return max(MIN_WORDS, min(USUAL_WORDS, WORD_CELLS // max(1, rows)))
+
+
 def count_trees(head: Head) -> int:
     """Return the number of trees of a round: one for a number, and for two classes."""
     return head.units if head.units > 2 else 1
@@ -125,7 +147,9 @@ def estimate_state_bytes(head: Head, params: Params) -> int:
 def estimate_seconds(table: Table, head: Head, params: Params, rows: int) -> float:
     """Return about how long a core grows all trees of a configuration over so many rows."""
     columns = table.columns + len(table.cardinalities) + sum(_vectors(table))
-    row_seconds = TREE_SECONDS + COLUMN_SECONDS * columns * float(params["column_share"])
+    words = sum(map(len, _choose_words(table, params)))
+    column_seconds = COLUMN_SECONDS * columns + WORD_SECONDS * words
+    row_seconds = TREE_SECONDS + column_seconds * float(params["column_share"])
     tree_seconds = LEAF_SECONDS * int(params["leaves"])
     tree_seconds += rows * float(params["row_share"]) * row_seconds
     return count_trees(head) * int(params["trees"]) * tree_seconds
@@ -140,14 +164,43 @@ def _count_elements(wide: Wide) -> int:
     return wide.elements if wide.kind in (LONG_VECTOR, SERIES) and not wide.levels else 0
 
 
+def _choose_words(table: Table, params: Params) -> list[list[int]]:
+    """Return the numbers of the words that are counted in each wide column."""
+    texts = sum(bool(wide.rarities) for wide in table.wide)
+    room = MAX_WORDS // max(1, texts) - 1  # a text has a column for all words, too
+    # Configurations of earlier versions have no such field.
+    limit = max(0, min(int(params.get(TEXT_WORDS.name, 0)), room))
+    return [find_frequent_words(wide.rarities, limit) for wide in table.wide]
+
+
+def find_frequent_words(rarities: Sequence[int], limit: int) -> list[int]:
+    """Return the numbers of the most frequent words, in increasing order.
+
+    A word that fewer than three sampled texts have is not among them.
+
+    Args:
+        rarities: of each number from 1; numbers without a word have the largest.
+        limit: the most numbers.
+
+    >>> find_frequent_words([40, 8, 24, 30, 0], 3)
+    [2, 3, 5]
+    """
+    least = max(rarities, default=0) - MIN_RARITY_STEPS
+    frequent = [(rarity, number) for number, rarity in enumerate(rarities, 1) if rarity <= least]
+    return sorted(number for _, number in sorted(frequent)[:limit])
+
+
 def _architecture(table: Table, head: Head, params: Params) -> str:
-    inputs = {
+    inputs: dict[str, object] = {
         "numbers": table.numbers,
         "indicators": table.indicators,
         "missing": [list(pair) for pair in table.missing],
         "cardinalities": list(table.cardinalities),
         "vectors": _vectors(table),
     }
+    words = _choose_words(table, params)
+    if any(words):
+        inputs["words"] = words
     fields = {field.name: params[field.name] for field in TREE_FIELDS}
     target = _describe_target(apply_link(head, params))
     return write_architecture({"inputs": inputs, **target, "epochs": 1, **fields})
@@ -240,10 +293,20 @@ TREE_FIELDS = (
     ),
 )
 """The fields that the architecture has."""
+TEXT_WORDS = Field(
+    "text_words",
+    f"The most frequent words of each text that are counted; {AUTO!r} is {USUAL_WORDS}, or fewer "
+    "for many rows",
+    AUTO,
+    Choices((AUTO,)),
+    limits=(0, MAX_WORDS - 1),
+    is_whole=True,
+    words=(AUTO,),
+)
 BOOSTING = TreesTemplate(
     name="boosting",
     meaning="Gradient boosted trees, for tables of any kind but texts and images alone",
-    fields=(*TREE_FIELDS, LINK, CLASS_WEIGHT),
+    fields=(*TREE_FIELDS, TEXT_WORDS, LINK, CLASS_WEIGHT),
     architecture=_architecture,
     skewed_starts=({LINK.name: LOG},),
     starts=(
