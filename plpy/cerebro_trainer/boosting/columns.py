@@ -98,15 +98,16 @@ def count_words(array: Array, words: Sequence[int], part: Float32Array) -> None:
         words: the numbers that are counted, in increasing order.
         part: is filled with the counts, shape (rows, words + 1).
     """
-    numbers = np.array(words)
-    for block in iterate_blocks(len(array), array.shape[1]):
-        rows = array[block]
-        positions = np.minimum(numbers.searchsorted(rows), len(numbers) - 1)
-        cells = np.arange(len(rows))[:, np.newaxis] * len(numbers) + positions
-        counted = cells[numbers[positions] == rows]
-        counts = np.bincount(counted, minlength=len(rows) * len(numbers))
-        part[block, :-1] = counts.reshape(len(rows), len(numbers))
-        part[block, -1] = np.count_nonzero(rows, axis=1)
+    width = len(words) + 1
+    largest = words[-1] + 1  # stands for all larger numbers
+    positions = np.full(largest + 1, len(words))
+    positions[list(words)] = np.arange(len(words))
+    for block in iterate_blocks(len(array), max(width, array.shape[1])):
+        numbers = np.clip(array[block].astype(np.int64), 0, largest)
+        rows = np.arange(len(numbers))[:, np.newaxis]
+        cells = rows * width + positions[numbers]
+        part[block] = np.bincount(cells.ravel(), minlength=rows.size * width).reshape(-1, width)
+        part[block, -1] = np.count_nonzero(numbers, axis=1)
 
 
 def _check_width(array: Array, width: int, name: str) -> None:

@@ -125,6 +125,36 @@ def test_who_is_granted_predictions_has_the_same(
         bench.rows("SELECT cerebro.revoke_predict('reviews_verdict', 'listener')")
 
 
+def test_trees_learn_from_frequent_words(bench: Workbench, reviews: Workbench) -> None:
+    """The verdict depends on words alone."""
+    call = (
+        "SELECT validation FROM cerebro.train('reviews', 'verdict', 'by_trees', "
+        "models => '{boosting}', configs => 1, epochs => 2, ensemble => 1, seed => 1)"
+    )
+    assert bench.value(call) > 0.9
+    config = bench.value(
+        "SELECT architecture::jsonb -> 'config' FROM cerebro.member_log WHERE model = 'by_trees'"
+    )
+    assert 1 < len(config["inputs"]["words"][0]) < 128  # words of weeks, but no hash
+    predictions: dict[str, str] = dict(
+        bench.rows("SELECT id, prediction FROM cerebro.predict('by_trees', 'reviews', 'id')")
+    )
+    verdicts: dict[str, str] = dict(bench.rows("SELECT id::text, verdict FROM reviews"))
+    hits = sum(predictions[name] == verdict for name, verdict in verdicts.items())
+    assert hits > 0.9 * len(verdicts)
+    for name in ("1", "6", "40", "41"):
+        record = bench.value("SELECT to_jsonb(t) FROM reviews t WHERE id = %s", int(name))
+        answer = bench.value("SELECT cerebro.predict_row('by_trees', %s)", json.dumps(record))
+        assert answer["prediction"] == predictions[name]
+    attributions = bench.rows(
+        "SELECT column_name, sum(abs(attribution)), max(abs(gap)) "
+        "FROM cerebro.attribution('by_trees', 'reviews') GROUP BY 1"
+    )
+    parts = {column: part for column, part, _ in attributions}
+    assert parts[NOTE] > 5 * parts["stars"] and max(gap for *_, gap in attributions) < 1e-6
+    assert bench.value("SELECT bool_and(ok) FROM cerebro.verify('by_trees')") is True
+
+
 def test_a_template_for_texts_wants_a_text(reviews: Workbench) -> None:
     call = (
         "SELECT what FROM cerebro.plan('reviews', 'verdict', types => %s, models => '{text}') "

@@ -64,7 +64,7 @@ USUAL_WORDS = 128
 MIN_WORDS = 16
 WORD_CELLS = 1 << 25
 """Counts of words of all rows if the call does not set the number of words: 128 MB."""
-WORD_SECONDS = 6e-9
+WORD_SECONDS = 6e-10
 """Seconds of a core for a row and a word in a tree: most counts are 0."""
 MIN_RARITY_STEPS = 2 * RARITIES
 """Steps of rarity between a word that is missing and one that three sampled texts have."""
