@@ -17,7 +17,7 @@ from cerebro_trainer.boosting import library
 from cerebro_trainer.boosting.blocks import iterate_blocks
 from cerebro_trainer.boosting.model.forest import Tree
 from cerebro_trainer.boosting.model.model_text import format_objective, read_trees
-from cerebro_trainer.boosting.model.spec import TreesSpec
+from cerebro_trainer.boosting.model.spec import RANDOM, TreesSpec
 from cerebro_trainer.boosting.transforms import lowest_number
 from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.wire.frames import Array, Float32Array
@@ -168,6 +168,7 @@ def _list_growth_parameters(spec: TreesSpec, seed: int) -> Parameters:
         "bagging_fraction": spec.row_share,
         "bagging_freq": int(spec.row_share < 1),
         "feature_fraction": spec.column_share,
+        "extra_trees": spec.splits == RANDOM,
         "seed": seed,
     }
 

@@ -58,6 +58,7 @@ OTHER_NAMES: Mapping[str, Collection[str]] = {
         "colsample",
         "rsm",
     ),
+    "splits": ("extratrees", "splitter"),
     "max_bins": ("maxbin", "maxbins", "bordercount", "bins"),
     "category_levels": ("maxcattoonehot", "onehotmaxsize", "maxcategories", "catlevels"),
 }

@@ -31,6 +31,11 @@ WORD_BITS = 32
 IDENTITY = "identity"
 LOG = "log"
 """Links: scores of a number add up to it, or to the logarithm of its distance from `low`."""
+BEST = "best"
+RANDOM = "random"
+"""Where a tree splits a column: at the best place, or at a random one."""
+DEFAULTS = {"link": IDENTITY, "splits": BEST}
+"""Values of a config that lacks them."""
 INPUTS = ("numbers", "indicators", "missing", "cardinalities", "vectors", "words")
 
 
@@ -113,6 +118,7 @@ class TreesSpec:
     max_bins: int  # of a column
     category_levels: int  # categories with more codes are read as numbers
     link: str = IDENTITY  # of a number: what scores add up to
+    splits: str = BEST  # where a tree splits a column
 
     @classmethod
     def from_architecture(cls, architecture: Mapping[str, Any]) -> TreesSpec:
@@ -129,7 +135,7 @@ class TreesSpec:
             raise TreesError(f"an architecture of boosted trees has no {', '.join(unknown):.80}")
         values = architecture.get("config")
         if isinstance(values, dict):
-            values = {"link": IDENTITY, **values}
+            values = {**DEFAULTS, **values}
         config = Fields("config", values, cls.__dataclass_fields__)
         spec = cls(
             inputs=_read_inputs(config.values["inputs"]),
@@ -147,6 +153,7 @@ class TreesSpec:
             max_bins=config.read_integer("max_bins", 2, 4095),
             category_levels=config.read_integer("category_levels", 0, MAX_LEVELS),
             link=config.read_choice("link", (IDENTITY, LOG)),
+            splits=config.read_choice("splits", (BEST, RANDOM)),
         )
         spec._check_size()
         spec._check_link()

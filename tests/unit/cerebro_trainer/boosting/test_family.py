@@ -122,7 +122,8 @@ CONFIGS = st.tuples(
             "row_share": st.sampled_from((0.5, 1.0)),
             "column_share": st.sampled_from((0.5, 1.0)),
             "max_bins": st.sampled_from((31, 63)),
-            "category_levels": st.sampled_from((3, 20)),
+            "category_levels": st.sampled_from((0, 3, 20)),
+            "splits": st.sampled_from(("best", "random")),
         }
     ),
     st.sampled_from((None, (1.0, 1.0), (1.0, 9.0))),
@@ -323,6 +324,17 @@ def test_logarithms_are_those_of_lightgbm_by_poissons_deviance() -> None:
     assert means.mean() == pytest.approx(counts.mean(), rel=0.02)
     deviances = [(m - counts * np.log(m)).mean() for m in (means, counts.mean())]
     assert deviances[0] < deviances[1] - 0.1
+
+
+def test_random_places_of_splits_depend_on_the_seed_alone() -> None:
+    random, again, best = (
+        make_grown(threads=threads, splits=splits)[0].read()
+        for threads, splits in ((1, "random"), (2, "random"), (1, "best"))
+    )
+    assert [array.tobytes() for array in random] == [array.tobytes() for array in again]
+    assert any(
+        array.tobytes() != other.tobytes() for array, other in zip(random, best, strict=True)
+    )
 
 
 def test_contributions_to_logarithms_add_up_to_what_the_number_gains() -> None:

@@ -66,6 +66,13 @@ def test_every_value_has_bounds(name: str) -> None:
             read(make_architecture(**{name: value}))
 
 
+@pytest.mark.parametrize("name", ("link", "splits"))
+def test_words_are_closed(name: str) -> None:
+    for value in ("worst", 1, None):
+        with pytest.raises(TreesError, match=f'"{name}" of boosted trees must be one of'):
+            read(make_architecture(**{name: value}))
+
+
 def test_keys_are_closed() -> None:
     with pytest.raises(TreesError, match="lacks no key, and has colour that is unknown"):
         read(make_architecture(colour=1))

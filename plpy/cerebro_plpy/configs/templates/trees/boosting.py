@@ -38,6 +38,8 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.records import dataclass
 
+BEST = "best"
+RANDOM = "random"
 OPTIMIZER = "SGD"
 """Trees have no optimizer, but compile parameters name one."""
 USUAL_TREES = 1000
@@ -169,7 +171,10 @@ def _choose_words(table: Table, params: Params) -> list[list[int]]:
     texts = sum(bool(wide.rarities) for wide in table.wide)
     room = MAX_WORDS // max(1, texts) - 1  # a text has a column for all words, too
     # Configurations of earlier versions have no such field.
-    limit = max(0, min(int(params.get(TEXT_WORDS.name, 0)), room))
+    words = params.get(TEXT_WORDS.name, 0)
+    if words == AUTO:  # nobody has counted rows: fields of clones are compared
+        words = USUAL_WORDS
+    limit = max(0, min(int(words), room))
     return [find_frequent_words(wide.rarities, limit) for wide in table.wide]
 
 
@@ -276,6 +281,13 @@ TREE_FIELDS = (
         limits=(0.01, 1.0),
     ),
     Field(
+        "splits",
+        "Where a tree splits a column: at the best place, or at a random one",
+        BEST,
+        Choices((BEST, RANDOM)),
+        words=(BEST, RANDOM),
+    ),
+    Field(
         "max_bins",
         "The most ranges that the values of a column are divided into",
         255,
@@ -287,7 +299,7 @@ TREE_FIELDS = (
         "category_levels",
         "The most levels of a category that splits choose among; with more, codes are numbers",
         256,
-        Choices((256,)),
+        Choices((256, 0)),
         limits=(0, 4096),
         is_whole=True,
     ),
@@ -310,8 +322,16 @@ BOOSTING = TreesTemplate(
     architecture=_architecture,
     skewed_starts=({LINK.name: LOG},),
     starts=(
-        {"trees": 300, "learning_rate": 0.1, "leaves": 16, "min_rows": 20, "column_share": 0.8},
+        {"trees": 500, "learning_rate": 0.1, "leaves": 8, "min_rows": 10, "l2": 1.0},
         {"learning_rate": 0.05, "leaves": 31, "l2": 1.0, "column_share": 0.5, "row_share": 0.9},
-        {"learning_rate": 0.03, "leaves": 127, "min_rows": 5, "column_share": 0.7, "l2": 3.0},
+        {
+            "learning_rate": 0.03,
+            "leaves": 127,
+            "min_rows": 5,
+            "column_share": 0.7,
+            "l2": 3.0,
+            "category_levels": 0,
+        },
+        {"splits": RANDOM},
     ),
 )
