@@ -129,6 +129,30 @@ def test_a_refresh_continues_from_both_states(boats: Workbench) -> None:
             assert read_state(boats, refit_run, mst_key) != read_state(boats, run, mst_key)
 
 
+SEARCHES = {
+    "drawn": "'tpe', configs => 6, epochs => 1, space => '{\"lr\": [1e-3, 1e-1, \"log\"]}'",
+    "perturbed": "'pbt', configs => 4, epochs => 4, search_params => '{\"interval\": 1}'",
+}
+
+
+@pytest.mark.parametrize("model", SEARCHES)
+def test_configurations_that_were_added_are_trained_again_too(boats: Workbench, model: str) -> None:
+    """Those that began with the state of another one are not: they have no beginning."""
+    boats.rows(
+        f"SELECT * FROM cerebro.train('boats', 'price', '{model}', models => '{{linear}}', "
+        f"columns => '* except id', ensemble => 4, seed => 2, search => {SEARCHES[model]})"
+    )
+    run = boats.value("SELECT run_id FROM cerebro.model_version WHERE model = %s", model)
+    sources = "SELECT source, warm_started_from FROM cerebro.config WHERE run_id = %s"
+    assert {source for source, _ in boats.rows(sources, run)} > {"call"}
+    members = boats.rows(
+        "SELECT m.refit_run_id IS NULL, c.warm_started_from IS NULL FROM cerebro.model_member m "
+        "JOIN cerebro.config c USING (run_id, mst_key) WHERE m.model = %s",
+        model,
+    )
+    assert members and all(stays != is_cold for stays, is_cold in members)
+
+
 def test_rows_of_another_table_measure_the_model(boats: Workbench) -> None:
     train(boats, "held", ", split => 'table later'")
     assert {refit_run for *_, refit_run in boats.rows(MEMBERS, "held", 1)} == {None}

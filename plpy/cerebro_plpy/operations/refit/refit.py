@@ -151,9 +151,12 @@ def plan_refit(db: Database, run: LoggedRun, result: RunResult, seconds: float) 
     configs = {
         row["mst_key"]: row for row in db.peek(sql("provenance.configs"), run.run_id, list(shares))
     }
+    complete = [key for key, row in configs.items() if row["warm_started_from"] is None]
+    clones = len(shares) - len(complete)
+    _report_omitted(db, clones, len(shares), "clones began from states of others")
     trainings = [
         PastTraining(**row, is_whole=is_boosted_trees(configs[row["mst_key"]]["architecture"]))
-        for row in db.peek(sql("refit.past_training"), run.run_id, list(shares))
+        for row in db.peek(sql("refit.past_training"), run.run_id, complete)
     ]
     assert run.spec.train is not None
     split = run.spec.train.split
@@ -164,14 +167,20 @@ def plan_refit(db: Database, run: LoggedRun, result: RunResult, seconds: float) 
         needed = STARTUP_SECONDS + factor * estimate_seconds([*chosen, past], workers)
         if needed <= seconds:
             chosen.append(past)
-    left_out = len(shares) - len(chosen)
-    if left_out:
-        subject = "the model is"
-        if len(shares) > 1:
-            subject = f"{left_out} of {count_nouns(len(shares), 'member', 'is')}"
-        db.notice(f"{subject} not trained again on all rows: the budget has {seconds:.1f} s left")
+    late = len(complete) - len(chosen)
+    _report_omitted(db, late, len(shares), f"the budget has {seconds:.1f} s left")
     epochs = {past.mst_key: past.epochs for past in chosen}
     return RefitPlan(run, configs, epochs, _find_start(db, run.spec.train))
+
+
+def _report_omitted(db: Database, omitted: int, members: int, reason: str) -> None:
+    """Report why members are not trained again, if there are any."""
+    if not omitted:
+        return
+    subject = "the model is"
+    if members > 1:
+        subject = f"{omitted} of {count_nouns(members, 'member', 'is')}"
+    db.notice(f"{subject} not trained again on all rows: {reason}")
 
 
 def _find_start(db: Database, train_spec: TrainSpec) -> BaseVersion | None:

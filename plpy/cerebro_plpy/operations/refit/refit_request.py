@@ -71,8 +71,9 @@ def _make_spec(plan: RefitPlan, rows: PackedRows) -> RunSpec:
     assert spec.train is not None
     train_spec = replace(
         spec.train,
-        templates={key: spec.train.templates[key] for key in plan.epochs},
-        params={key: spec.train.params[key] for key in plan.epochs},
+        # The request of the first run lacks configurations that were added while it trained.
+        templates={key: plan.configs[key]["template"] for key in plan.epochs},
+        params={key: json.loads(plan.configs[key]["params"]) for key in plan.epochs},
         ensemble=1,
         configs=len(plan.epochs),
         start=plan.start,
