@@ -75,6 +75,7 @@ CLAUSES = {
     "relations": "SELECT 1",
     "run.features_table table": "SELECT 1",
     "same_label": "",
+    "some": "",
     "taken": "SELECT 1",
     "visits": "",
 }

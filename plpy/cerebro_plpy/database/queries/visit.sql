@@ -26,11 +26,11 @@ SELECT p.buffer_id, p.data, p.start,
 FROM (SELECT a.*, pg_catalog.generate_series(1, pg_catalog.octet_length(a.data), {part}) AS start
       FROM (SELECT n.*, CASE n.number {arrays} END AS data
             FROM (SELECT t.buffer_id, pg_catalog.generate_series(1, {count}) AS number, {columns}
-                  FROM {table} t WHERE {key} = %s::integer{some}) n) a) p
+                  FROM {table} t WHERE {key} = %s::integer {some}) n) a) p
 ORDER BY p.buffer_id, p.number, p.start OFFSET 0
 
 -- name: some_buffers
- AND t.buffer_id = ANY (%s::integer[])
+AND t.buffer_id = ANY (%s::integer[])
 
 -- name: features_store
 -- Store the outputs of a layer for the rows of a partition, buffer by buffer, with unchanged targets and weights.
