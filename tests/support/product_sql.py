@@ -67,6 +67,8 @@ CLAUSES = {
     "joins": "",
     "made": "SELECT 1",
     "more": "",
+    "greenplum.buffers_table columns": "c integer",
+    "greenplum.buffers_table shapes": "d integer",
     "pack.table columns": "c integer",
     "pack.table shapes": "d integer",
     "places": "",

@@ -191,6 +191,7 @@ class RunSpec:
     training_epochs: tuple[int, ...] | None = None
     """Epochs after which the training rows are evaluated, too; None for all `evaluate_epochs`."""
     copies: int | None = None  # of a configuration, to be averaged; None for one per segment
+    tree_period: int = 1  # boosted trees learn from each buffer whose id is a multiple of this
 
     @property
     def copy_segments(self) -> tuple[tuple[int, ...], ...]:
@@ -271,6 +272,8 @@ class RunSpec:
             values["training_epochs"] = self.training_epochs
         if self.copies is not None:
             values["copies"] = self.copies
+        if self.tree_period != 1:
+            values["tree_period"] = self.tree_period
         if self.prior_trials:
             values["earlier_trials"] = [list(trial) for trial in self.prior_trials]
         return values
@@ -324,7 +327,19 @@ class RunSpec:
             ),
             training_epochs=_to_tuple(values.get("training_epochs")),
             copies=read_copies(values.get("copies"), len(values["segments"])),
+            tree_period=_read_period(values.get("tree_period", 1)),
         )
+
+
+def _read_period(logged: Any) -> int:
+    """Return the period of sampled buffers.
+
+    Raises:
+        ValueError: it is not a positive integer.
+    """
+    if type(logged) is not int or logged < 1:
+        raise ValueError(f"tree_period is {logged!r:.80}; expected a positive integer")
+    return logged
 
 
 def read_epochs_before(logged: JsonObject | None) -> dict[int, int]:

@@ -66,10 +66,24 @@ class TemplateChoice(NamedTuple):
             template.build_architecture(inputs, head, params, epochs=1)
         return tuple(templates)
 
-    def report_omitted(self, db: Database, table: RawTable) -> None:
-        """Report why trees are not tried on a table on which they usually are."""
+    def choose_tree_period(self, table: RawTable) -> int:
+        """Return the period of the buffers of a table from which trees learn; 1 for all."""
+        if not has_trees(self.choose(table)):
+            return 1
+        return self.tree_support.choose_period(table)
+
+    def report_trees(self, db: Database, table: RawTable) -> None:
+        """Report why usual trees are not tried on a table, or why they learn from a sample."""
         obstacle = self.tree_support.find_obstacle(table)
         usual = registry.choose_templates(table.recipe.table)
-        if obstacle is not None and self.named_templates is None and has_trees(usual):
+        if obstacle is None:
+            self._report_sample(db, table)
+        elif self.named_templates is None and has_trees(usual):
             text = f"template boosting is left out: {obstacle.reason}. {obstacle.remedy}"
             db.notice(text.rstrip())
+
+    def _report_sample(self, db: Database, table: RawTable) -> None:
+        if has_trees(self.choose(table)):
+            sample = self.tree_support.describe_sample(table)
+            if sample is not None:
+                db.notice(sample)

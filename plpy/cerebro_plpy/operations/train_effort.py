@@ -92,7 +92,6 @@ def sample_to_budget(
         InvalidParameter: the templates or the search of the call do not fit the table.
     """
     choose_templates(request, table)
-    request.template_choice.report_omitted(db, table)
     check_stopping_metric(request, table)
     check_mutable_fields(request, table)
     metric = resolve_metric(request.module, table.target.task, request.arguments.metric)
@@ -102,6 +101,7 @@ def sample_to_budget(
     share = choose_sample_share(load, compute_visit_seconds(request, table, elapsed))
     if share != 1:
         table = take_share(reader, table, share)
+    request.template_choice.report_trees(db, table)
     return _add_groups(request, reader, table)
 
 

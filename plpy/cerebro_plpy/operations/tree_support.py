@@ -1,10 +1,11 @@
 """The conditions under which boosted trees can be trained, checked before work starts.
 
-Trees grow over all rows at once, so a trainer must be able to read and to hold all of them.
+Trees grow over all rows at once, so a trainer must be able to hold them, or a sample of them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,8 +21,10 @@ from cerebro_plpy.errors import (
     OutOfMemory,
     quote_text,
 )
+from cerebro_plpy.packing.buffer_sizes import choose_buffer_rows
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.recipe.recipe import FLOAT_BYTES
+from cerebro_plpy.run.request.visit_jobs import SHARE_BESIDE_SAMPLE
 from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.trainer_client import settings
 from cerebro_plpy.trainer_client.process.installed_modules import has_module
@@ -29,6 +32,9 @@ from cerebro_plpy.trainer_client.settings import TrainerOptions
 
 LIBRARY = "lightgbm"
 REQUIREMENT = "lightgbm>=4.5"
+MIN_SAMPLE_ROWS = 10_000
+"""Fewer rows are not worth it: other templates learn from all rows."""
+MORE_MEMORY = "An administrator raises cache_mb in cerebro.setting; or use fewer workers."
 WITHOUT_TREES = "Leave boosting out of models."
 
 
@@ -54,21 +60,56 @@ class TreeSupport(NamedTuple):
 
     obstacle: Obstacle | None = None  # why not, whatever the table is
     cache_bytes: int = 0  # memory of a trainer for rows
+    may_sample: bool = True  # trees may learn from a part of the rows
 
     def find_obstacle(self, table: RawTable) -> Obstacle | None:
         """Return why trees cannot learn from a table; None if they can."""
         if self.obstacle is not None:
             return self.obstacle
-        row_bytes = (table.recipe.table.elements + table.target.head.units) * FLOAT_BYTES
-        size = (table.rows + table.validation_rows) * row_bytes
-        if size <= self.cache_bytes:
+        period = self.choose_period(table)
+        if period == 1 or (self.may_sample and table.rows // period >= MIN_SAMPLE_ROWS):
             return None
         return Obstacle(
-            OutOfMemory,
-            "boosted trees learn from all rows at once, which take "
-            f"{size / 1e6:.0f} MB; a trainer has {self.cache_bytes / 1e6:.0f} MB for rows",
-            "An administrator raises cache_mb in cerebro.setting; or use fewer workers.",
+            OutOfMemory, f"boosted trees learn from {self._describe_size(table)}", MORE_MEMORY
         )
+
+    def choose_period(self, table: RawTable) -> int:
+        """Return the period of the buffers from which trees learn: 1 if a trainer holds all rows.
+
+        Otherwise the sample leaves room for other rows, see `SHARE_BESIDE_SAMPLE`.
+        """
+        if _count_bytes(table) <= self.cache_bytes:
+            return 1
+        row_bytes = _count_row_bytes(table)
+        buffer_rows = choose_buffer_rows(table.recipe.room + table.target.head.units)
+        sample_bytes = self.cache_bytes * (1 - SHARE_BESIDE_SAMPLE) - buffer_rows * row_bytes
+        if sample_bytes <= 0:
+            return max(2, table.rows)
+        return max(2, math.ceil(table.rows * row_bytes / sample_bytes))
+
+    def describe_sample(self, table: RawTable) -> str | None:
+        """Return the message that trees learn from a sample; None if they learn from all rows."""
+        period = self.choose_period(table)
+        if period == 1:
+            return None
+        return (
+            f"template boosting learns from 1/{period} of the rows, because boosted trees learn "
+            f"from {self._describe_size(table)}. {MORE_MEMORY}"
+        )
+
+    def _describe_size(self, table: RawTable) -> str:
+        return (
+            f"all rows at once, which take {_count_bytes(table) / 1e6:.0f} MB; a trainer has "
+            f"{self.cache_bytes / 1e6:.0f} MB for rows"
+        )
+
+
+def _count_row_bytes(table: RawTable) -> int:
+    return (table.recipe.table.elements + table.target.head.units) * FLOAT_BYTES
+
+
+def _count_bytes(table: RawTable) -> int:
+    return (table.rows + table.validation_rows) * _count_row_bytes(table)
 
 
 NO_TREES = TreeSupport()
@@ -96,20 +137,16 @@ def read_tree_support(
     obstacle = _find_obstacle(db, call_settings, rule)
     if obstacle is not None:
         return TreeSupport(obstacle)
-    segments = len(db.platform.choose_distribution(db, "train", None, None).keys)
-    trainers = min(workers or db.platform.default_workers(segments), segments)
-    return TreeSupport(None, settings.cache_bytes(call_settings, trainers))
+    segments = db.platform.choose_distribution(db, "train", None, None).keys
+    count = min(workers or db.platform.default_workers(len(segments)), len(segments))
+    trainers = len(db.platform.assign_segments(segments, count))
+    trainers_of_machine = math.ceil(trainers / db.platform.count_machines(db))
+    return TreeSupport(None, settings.cache_bytes(call_settings, trainers_of_machine))
 
 
 def _find_obstacle(
     db: Database, call_settings: settings.Settings, rule: SearchRule | None
 ) -> Obstacle | None:
-    if not db.platform.trainer_threads(1):
-        return Obstacle(
-            FeatureNotSupported,
-            "boosted trees learn from all rows at once, but on "
-            f"{db.platform.name} each trainer has the rows of one segment",
-        )
     if rule is not None and rule.name == PBT:
         return Obstacle(
             FeatureNotSupported,

@@ -86,19 +86,22 @@ def _list_fields(record: Job | Sums, is_program_known: bool) -> JsonObject:
 
 @dataclass(frozen=True)
 class Dataset:
-    """The partition of one segment of a packed table.
+    """The partition of one segment of a packed table, or a sample of it.
 
-    The trainer has the whole partition, even if a job uses only some of its buffers.
+    The trainer has the whole partition or sample, even if a job uses only some of its buffers.
     """
 
     table: PackedTable
     segment_id: int
     buffers: tuple[int, ...] | None = None  # buffers that a job uses; None for all
+    period: int = 1  # the sample has the buffers whose id is a multiple of this
+    cache_share: float = 1.0  # part of the trainer's cache that it may fill, with those before it
 
     @property
     def key(self) -> str:
         """A name of this partition, unique in a run."""
-        return f"{self.table.relation.oid}/{self.segment_id}"
+        key = f"{self.table.relation.oid}/{self.segment_id}"
+        return key if self.period == 1 else f"{key}/{self.period}"
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,16 @@ def join(parts: Sequence[Statement]) -> Statement:
     )
 
 
-def load_dataset(worker: Worker, dataset: Dataset) -> Statement:
-    """Return the statement that loads a partition into the trainer."""
-    values = (dataset.key, worker.memory.cache_bytes, dataset.key, dataset.segment_id, dataset.key)
-    text = sql("visit.dataset_load", at=dispatch_clause(worker), **read_dataset(dataset))
+def load_dataset(worker: Worker, key: str, rows: Dataset) -> Statement:
+    """Return the statement that loads a partition into the trainer.
+
+    Args:
+        key: name of the partition in the trainer.
+        rows: the partition, where the worker can read it.
+    """
+    cache_bytes = int(worker.memory.cache_bytes * rows.cache_share)
+    values = (key, cache_bytes, key, rows.segment_id, key)
+    text = sql("visit.dataset_load", at=dispatch_clause(worker), **read_dataset(rows))
     return Statement(text, values)
 
 
@@ -79,18 +85,27 @@ def log_metrics(
     return Statement(sql("run.metrics"), (*key, ended_at, json.dumps(rows)))
 
 
-def stream_dataset(dataset: Dataset, number: int) -> Statement:
+def stream_dataset(key: str, rows: Dataset, number: int) -> Statement:
     """Return the statement that passes a partition through an open job.
 
     Args:
+        key: name of the partition in the trainer.
+        rows: the partition, where the worker can read it.
         number: number of the pass.
     """
     condition = ""
-    values: list[object] = [dataset.key, number, dataset.segment_id]
-    if dataset.buffers is not None:
+    values: list[object] = [key, number, rows.segment_id]
+    if rows.buffers is not None:
         condition = sql("visit.some_buffers")
-        values.append(list(dataset.buffers))
-    return Statement(sql("visit.dataset_stream", **read_dataset(dataset, condition)), values)
+        values.append(list(rows.buffers))
+    return Statement(sql("visit.dataset_stream", **read_dataset(rows, condition)), values)
+
+
+def select_sample(dataset: Dataset) -> str:
+    """Return the condition on the buffers of a sample; '' for all buffers."""
+    if dataset.period == 1:
+        return ""
+    return sql("visit.sampled_buffers", period=str(dataset.period))
 
 
 def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
@@ -106,7 +121,7 @@ def read_dataset(dataset: Dataset, condition: str = "") -> dict[str, str]:
         "visit.dataset_parts",
         table=table.relation.quoted,
         key=table.key,
-        some=condition,
+        some=f"{select_sample(dataset)} {condition}",
         inputs=str(len(table.independent)),
         weights=str(len(table.copied_columns) - len(table.dependent)),
         count=str(len(names)),

@@ -56,6 +56,13 @@ class TrainerJobs(ABC):
             is_first: the state is the first one in its transaction.
         """
 
+    def _bring_rows(self, worker: Worker, dataset: Dataset) -> tuple[list[Statement], Dataset]:
+        """Return where a worker can read a partition, and the statements that bring it there.
+
+        The statements belong to the transaction that reads the partition.
+        """
+        return [], dataset
+
     def start(self, worker: Worker) -> Steps[None]:
         """Start the trainer of a worker, unless it has started."""
         if not worker.memory.started:
@@ -87,7 +94,9 @@ class TrainerJobs(ABC):
         """Start the trainer and load the partitions that it has not received yet."""
         yield from self.start(worker)
         for dataset in filter(worker.memory.lacks, datasets):
-            response = parse_result((yield load_dataset(worker, dataset)))
+            bring, rows = self._bring_rows(worker, dataset)
+            load = join([*bring, load_dataset(worker, dataset.key, rows)])
+            response = parse_result((yield load))
             worker.memory.add_dataset(dataset, response["cached"])
             if not response["cached"]:
                 self._note_uncached(dataset, response)
@@ -118,10 +127,24 @@ class TrainerJobs(ABC):
             yield join(parts)
             parts = []
         end = call(worker, "visit.job_finish")
-        result = parse_result((yield join([*parts, *stream_uncached(worker, job, datasets), end])))
+        rows = self._stream_uncached(worker, job, datasets)
+        result = parse_result((yield join([*parts, *rows, end])))
         worker.memory.finish_job(job, result.get("lent_base"))
         worker.account.report(result)
         return result
+
+    def _stream_uncached(
+        self, worker: Worker, job: Job, datasets: Sequence[Dataset]
+    ) -> list[Statement]:
+        """Return the statements that pass uncached partitions through an open job."""
+        statements = []
+        for dataset in datasets:
+            passes = worker.memory.count_passes(job, dataset)
+            if passes:
+                bring, rows = self._bring_rows(worker, dataset)
+                statements += bring
+                statements += [stream_dataset(dataset.key, rows, n) for n in range(passes)]
+        return statements
 
     def _begin(
         self, worker: Worker, job: Job, datasets: Sequence[Dataset], state: StateSource
@@ -153,12 +176,3 @@ def _local_processes(worker: Worker, trainer_pid: int) -> tuple[int, ...]:
     if worker.session.pid == os.getpid():
         return (trainer_pid,)
     return (trainer_pid, worker.session.pid)
-
-
-def stream_uncached(worker: Worker, job: Job, datasets: Sequence[Dataset]) -> list[Statement]:
-    """Return the statements that pass uncached partitions through an open job."""
-    return [
-        stream_dataset(dataset, number)
-        for dataset in datasets
-        for number in range(worker.memory.count_passes(job, dataset))
-    ]

@@ -33,7 +33,6 @@ from cerebro_plpy.platform.state_writer import (
     visit_results,
 )
 from cerebro_plpy.platform.statements import PART_BYTES, call, join, parse_result, store_outputs
-from cerebro_plpy.platform.trainer_jobs import stream_uncached
 from cerebro_plpy.platform.visit_protocol import (
     BatchResult,
     BatchVisit,
@@ -139,7 +138,7 @@ class Visits(FusedVisits):
         """Do the jobs of a batch, from the first on."""
         first = visits[0]
         begin = self._begin(worker, first.job, first.datasets, first.state)
-        rows = stream_uncached(worker, first.job, first.datasets)
+        rows = self._stream_uncached(worker, first.job, first.datasets)
         return (yield from self._finish_jobs(worker, visits, [*begin, *rows]))
 
     def _finish_jobs(

@@ -16,8 +16,8 @@ from processes import eventually, trainers
 from roles import refused
 from workbench import Row, Workbench
 
-pytestmark = pytest.mark.postgresql("on Greenplum trees are not tried")
-
+GROUPS = pytest.mark.postgresql("groups are refused on Greenplum")
+PROCESSES = pytest.mark.postgresql("trainers on Greenplum belong to processes of segments")
 EPOCHS = 3
 BLOOMS = """
     CREATE TABLE blooms AS
@@ -76,16 +76,21 @@ def state_of(bench: Workbench, run: int) -> str:
 
 
 def check_epochs(visits: list[Row]) -> None:
-    """Each epoch visits all segments in order, on one worker; the last visit grows the trees."""
+    """Each epoch visits all segments in order, on one worker; the last visit grows the trees.
+
+    On Greenplum the order ends at the segment of the worker.
+    """
     for _, rows in groupby(visits, lambda row: row[:2]):
         epoch = list(rows)
         segments = [row[2] for row in epoch]
-        assert segments == sorted(set(segments))
+        end = segments.index(max(segments)) + 1
+        assert [*segments[end:], *segments[:end]] == sorted(set(segments))
         assert [row[3] for row in epoch] == [True] * (len(epoch) - 1) + [False]
         assert {row[4] for row in epoch} == {"trees"} and len({row[5] for row in epoch}) == 1
         assert {row[6:] for row in epoch} == {("completed", 1)}
 
 
+@GROUPS
 def test_trees_learn_from_all_segments_in_each_epoch(bench: Workbench, grouped: int) -> None:
     configs = bench.rows(
         "SELECT mst_key, template, group_value, status FROM cerebro.config WHERE run_id = %s",
@@ -105,6 +110,7 @@ def test_trees_learn_from_all_segments_in_each_epoch(bench: Workbench, grouped: 
     assert not any(row[3] for row in networks) and "trees" not in {row[4] for row in networks}
 
 
+@GROUPS
 def test_trees_of_groups_predict_their_rows(bench: Workbench, grouped: int) -> None:
     rows = bench.rows("SELECT id, prediction FROM cerebro.predict('grouped', 'blooms')")
     assert len(rows) == 400
@@ -170,6 +176,7 @@ def find_trainers(person: Workbench, run: int) -> set[int]:
     return found
 
 
+@PROCESSES
 def test_a_run_that_is_interrupted_grows_the_same_trees(
     bench: Workbench, person: Workbench, alone: int
 ) -> None:
@@ -220,6 +227,7 @@ def test_acts_on_trees_are_repeated_to_the_bit(bench: Workbench, person: Workben
     assert all(ok for _, ok, _ in findings), findings
 
 
+@PROCESSES
 def test_an_epoch_whose_trainer_dies_is_made_again_as_a_whole(
     bench: Workbench, person: Workbench, alone: int
 ) -> None:
@@ -275,3 +283,36 @@ def test_trees_are_left_out_or_refused_if_a_trainer_cannot_hold_the_rows(
         code="0A000",
         words="boosted trees keep theirs",
     )
+
+
+@pytest.mark.long
+def test_trees_learn_from_a_sample_if_a_trainer_cannot_hold_all_rows(
+    bench: Workbench, shared_superuser: Workbench
+) -> None:
+    bench.rows(
+        "CREATE TABLE many AS SELECT n AS id, n * 7919 % 97 AS y, "
+        "array_fill((n * 7919 % 97)::real, ARRAY[30]) AS x FROM generate_series(1, 250000) AS n"
+    )
+    shared_superuser.rows("SELECT cerebro.set('cache_mb', 24)")
+    bench.messages()
+    try:
+        bench.rows(
+            "SELECT * FROM cerebro.train('many', 'y', 'sampled', models => '{linear,boosting}', "
+            "task => 'regression', columns => '* except id', configs => 2, epochs => 2, "
+            "ensemble => 1, seed => 1, refit => 'none', space => '{\"trees\": 40}')"
+        )
+        findings = bench.rows("SELECT what, ok, detail FROM cerebro.verify('sampled')")
+    finally:
+        shared_superuser.rows("SELECT cerebro.set('cache_mb', NULL)")
+    assert all(ok for _, ok, _ in findings), findings
+    (notice,) = (text for text in bench.messages() if "template boosting learns" in text)
+    assert "a trainer has 25 MB for rows" in notice
+    rows: dict[str, int] = dict(
+        bench.rows(
+            "SELECT c.template, max(e.rows) FROM (SELECT run_id, mst_key, epoch, sum(rows) AS rows "
+            "FROM cerebro.visit WHERE run_id = %s GROUP BY 1, 2, 3) e "
+            "JOIN cerebro.config c USING (run_id, mst_key) GROUP BY 1",
+            bench.value("SELECT min(run_id) FROM cerebro.model_version WHERE model = 'sampled'"),
+        )
+    )
+    assert 10_000 <= rows["boosting"] < rows["linear"] / 2

@@ -101,6 +101,7 @@ SPECS = st.builds(
         ),
         max_size=2,
     ).map(tuple),
+    tree_period=st.integers(1, 9),
 )  # fmt: skip
 
 
@@ -170,6 +171,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no text": {"rank_metric": {}},
     "more epochs than any run has": {"num_iterations": limits.EPOCHS.maximum + 1},
     "metrics after no epoch": {"metrics_compute_frequency": 0},
+    "a sample of no buffers": {"tree_period": 0},
     "no model": {"one": {"no_argument": 1}},
 }
 

@@ -101,7 +101,7 @@ def make_table(rows: int, elements: int = 3) -> Any:
     return SimpleNamespace(
         rows=rows,
         validation_rows=rows // 4,
-        recipe=SimpleNamespace(table=Table(numbers=elements)),
+        recipe=SimpleNamespace(table=Table(numbers=elements), room=elements),
         target=SimpleNamespace(head=Classes(2)),
     )
 

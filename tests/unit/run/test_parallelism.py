@@ -88,6 +88,7 @@ def request(**more: Any) -> Any:
             "last_epoch": EPOCHS,
             "commit_seconds": 0,
             "segment_subsets": {},
+            "whole_epoch_keys": frozenset(),
             "segments_of": lambda group: segments,
             "decoded_bytes": 100,
             **more,

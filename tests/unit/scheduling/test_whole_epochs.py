@@ -1,4 +1,7 @@
-"""The laws of configs whose epochs are made whole: by one worker, over all segments, in order."""
+"""The laws of configs whose epochs are made whole: by one worker, over all segments, in order.
+
+If workers are bound to segments, the worker is that of the last segment.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from simulated_runs import Simulation, assert_ordered, due, simulations
 from cerebro_plpy.records import replace
 from cerebro_plpy.scheduling.schedule.schedule import (
     ConfigProgress,
+    Plan,
     Visit,
     VisitBatch,
     abandon,
@@ -37,17 +41,19 @@ Choice = Callable[..., tuple[tuple[int, VisitBatch], ...]]
 
 @st.composite
 def whole_simulations(draw: st.DrawFn) -> Simulation:
-    """Runs in which some of the configs make whole epochs; they hop, or stay with workers."""
+    """Runs in which some of the configs make whole epochs; they hop, or stay with workers.
+
+    Workers that are bound to their segments are not shared by configs that stay.
+    """
     simulation = draw(simulations().filter(lambda drawn: not drawn.plan.is_averaging))
     random = Random(draw(st.integers()))
     whole_keys = frozenset(key for key in simulation.keys if random.random() < 0.6)
-    plan = replace(simulation.plan, whole_epoch_keys=whole_keys)
+    is_bound = draw(st.booleans())
+    plan = replace(simulation.plan, whole_epoch_keys=whole_keys, is_segment_bound=is_bound)
     programs = {key: random.randrange(3) for key in simulation.keys}
-    choices: list[Choice] = [
-        choose_batches,
-        WorkerAffinity().choose_batches,
-        WorkerAffinity(programs).choose_batches,
-    ]
+    choices: list[Choice] = [choose_batches]
+    if not is_bound:
+        choices += [WorkerAffinity().choose_batches, WorkerAffinity(programs).choose_batches]
     return replace(simulation, plan=plan, choice=checked(draw(st.sampled_from(choices))))
 
 
@@ -58,13 +64,21 @@ def checked(choice: Choice) -> Choice:
         batches = choice(*args, **options)
         plan, configs, idle, *_ = args
         assert len({worker for worker, _ in batches}) == len(batches) <= len(idle)
-        for _, batch in batches:
-            progress = configs[batch[0].mst_key]
-            if progress.mst_key in plan.whole_epoch_keys:
-                check_whole(progress, batch, sorted(plan.segments_of(progress.mst_key)))
+        for worker, batch in batches:
+            key = batch[0].mst_key
+            if key in plan.whole_epoch_keys:
+                check_whole(configs[key], batch, order_segments(plan, key))
+                assert not plan.is_segment_bound or worker == plan.workers[batch[-1].segment_id]
         return batches
 
     return choose
+
+
+def order_segments(plan: Plan, key: int) -> list[int]:
+    """The ring of the segments, which ends at another one for each config of bound workers."""
+    segments = sorted(plan.segments_of(key))
+    begin = (key + 1) % len(segments) if plan.is_segment_bound else 0
+    return [*segments[begin:], *segments[:begin]]
 
 
 def check_whole(progress: ConfigProgress, batch: VisitBatch, segments: list[int]) -> None:
@@ -103,12 +117,11 @@ def test_no_worker_idles_while_a_whole_epoch_could_be_made(simulation: Simulatio
         simulation.policy = LongestFirst()
 
     def check(configs: Mapping[int, ConfigProgress], idle: set[int]) -> None:
-        ready = [
-            key
-            for key in plan.whole_epoch_keys & configs.keys()
-            if configs[key].waiting_segments and not configs[key].running_segments
-        ]
-        assert not (idle & set(plan.workers.values())) or not ready
+        for key in plan.whole_epoch_keys & configs.keys():
+            if configs[key].waiting_segments and not configs[key].running_segments:
+                home = plan.find_home_segment(key)
+                able = plan.workers.values() if home is None else [plan.workers[home]]
+                assert not idle & set(able)
 
     simulation.checks = check
     simulation.run()

@@ -38,6 +38,13 @@ TRUNCATE pg_temp.cerebro_chunks
 -- name: hopped
 SELECT t.part, t.chunk FROM pg_temp.cerebro_chunks t WHERE t.__dist_key__ = {key}
 
+-- name: buffers_table
+-- The table through which buffers of another segment reach a trainer, in one transaction.
+CREATE TEMPORARY TABLE {table} (__dist_key__ integer, buffer_id integer, {columns}, {shapes}) ON COMMIT DROP DISTRIBUTED BY (__dist_key__)
+
+-- name: bring_buffers
+INSERT INTO {copy} SELECT {key}, t.buffer_id, {columns} FROM {table} t WHERE {segment} = %s::integer {some}
+
 -- name: state_table
 -- See run.new_state_table.
 DROP TABLE IF EXISTS {state};

@@ -32,6 +32,9 @@ ORDER BY p.buffer_id, p.number, p.start OFFSET 0
 -- name: some_buffers
 AND t.buffer_id = ANY (%s::integer[])
 
+-- name: sampled_buffers
+AND t.buffer_id % {period} = 0
+
 -- name: features_store
 -- Store the outputs of a layer for the rows of a partition, buffer by buffer, with unchanged targets and weights.
 INSERT INTO {features} (__dist_key__, buffer_id, {names})

@@ -222,6 +222,7 @@ def build_fit_request(call: TrainCall, data: TrainingData) -> FitRequest:
         version=call.version,
         tables={name: table.quoted for name, table in data.inputs.get_relations().items()},
         train=train_spec,
+        tree_period=request.template_choice.choose_tree_period(table),
     )
     models = build_models(spec, configs, data, context.check)
     sampling_plan = _plan_sampling(call, spec, table, configs, prior_configs.runs)

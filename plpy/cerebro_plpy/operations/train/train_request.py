@@ -167,7 +167,7 @@ def make_train_request(
             is_counted=arguments.configs is not None,
             tree_support=read_tree_support(
                 catalog.db, parsed.templates, parsed.rule, arguments.workers
-            ),
+            )._replace(may_sample=arguments.group_by is None),
         ),
     )
 

@@ -8,13 +8,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from cerebro_plpy.database.catalog import Relation
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Statement, Steps
+from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.platform import log_rows
-from cerebro_plpy.platform.job import Job, RawRows, StateSource
-from cerebro_plpy.platform.statements import dispatch_clause, join, read_chunks
+from cerebro_plpy.platform.job import Dataset, Job, RawRows, StateSource
+from cerebro_plpy.platform.statements import (
+    dispatch_clause,
+    join,
+    read_chunks,
+    select_sample,
+)
 from cerebro_plpy.platform.visits import Visits
+from cerebro_plpy.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +87,40 @@ class GreenplumVisits(Visits):
     def end_prediction(self, worker: Worker) -> Statement:
         """End the job, and empty the tables of its blocks."""
         return join([super().end_prediction(worker), Statement(sql("greenplum.empty_blocks"))])
+
+    def _bring_rows(self, worker: Worker, dataset: Dataset) -> tuple[list[Statement], Dataset]:
+        """Copy the partition of another segment, which boosted trees need, to the worker's own.
+
+        Only the session's process on that segment has the trainer.
+        """
+        key = worker.segment_id
+        if key is None or dataset.segment_id == key:
+            return [], dataset
+        table = dataset.table
+        name = f"cerebro_buffers_{table.relation.oid}_{dataset.segment_id}"
+        copy = Relation(name, "pg_temp", name, 0, f"pg_temp.{name}")
+        columns = table.independent + table.copied_columns
+        arrays = [quote_identifier(column) for column in columns]
+        shapes = [quote_identifier(f"{column}_shape") for column in columns]
+        create = sql(
+            "greenplum.buffers_table",
+            table=copy.name,
+            columns=", ".join(f"{array} bytea" for array in arrays),
+            shapes=", ".join(f"{shape} integer[]" for shape in shapes),
+        )
+        external = (sql("pack.external", output=copy.quoted, column=array) for array in arrays)
+        bring = sql(
+            "greenplum.bring_buffers",
+            copy=copy.quoted,
+            key=str(key),
+            columns=", ".join(f"t.{column}" for column in [*arrays, *shapes]),
+            table=table.relation.quoted,
+            segment=table.key,
+            some=select_sample(dataset),
+        )
+        statements = [*map(Statement, [create, *external]), Statement(bring, (dataset.segment_id,))]
+        brought = replace(table, relation=copy, key="t.__dist_key__")
+        return statements, replace(dataset, table=brought, segment_id=key, period=1)
 
     def _pass_state(self, worker: Worker, state: StateSource, is_first: bool) -> list[Statement]:
         """Let the state hop to the trainer's segment first, through a table that must be empty."""

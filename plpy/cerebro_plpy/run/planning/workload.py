@@ -258,6 +258,8 @@ def count_visit_rows(request: FitRequest, config: Config) -> int:
     fit = config.fit
     source = request.source if config.group is None else request.groups[config.group]
     rows = -(-source.rows // len(request.segments_of(config.group)))
+    if config.mst_key in request.whole_epoch_keys:
+        rows = -(-rows // request.spec.tree_period)
     if fit.steps_per_epoch is not None:
         rows = min(rows, fit.steps_per_epoch * fit.batch_size)
     return rows * fit.passes

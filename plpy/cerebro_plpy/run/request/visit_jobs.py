@@ -21,6 +21,8 @@ from cerebro_plpy.scheduling.schedule.schedule import Visit, VisitBatch
 
 TENSORBOARD_NAMES = {"training": "train", "validation": "validation"}
 """The names of data sets in TensorBoard."""
+SHARE_BESIDE_SAMPLE = 0.5
+"""The part of a trainer's cache for rows that boosted trees do not sample: the sample must fit."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,18 @@ def make_state_key(run_id: int, mst_key: int, visit_no: int) -> str:
 
 
 def select_training_rows(request: FitRequest, config: Config, segment_id: int) -> Dataset:
-    """Return the rows of a segment that a configuration is trained on."""
+    """Return the rows of a segment that a configuration is trained on.
+
+    Boosted trees learn from a sample if a trainer cannot hold all rows.
+    """
     buffers = None if config.group is None else request.groups[config.group].training[segment_id]
-    return Dataset(request.tables_of(config.mst_key)[0], segment_id, buffers)
+    table, _ = request.tables_of(config.mst_key)
+    period = request.spec.tree_period
+    if period == 1:
+        return Dataset(table, segment_id, buffers)
+    if is_boosted_trees(request.architectures[config.model_id].json):
+        return Dataset(table, segment_id, buffers, period)
+    return Dataset(table, segment_id, buffers, cache_share=SHARE_BESIDE_SAMPLE)
 
 
 def select_evaluation_rows(
@@ -134,7 +145,8 @@ def select_evaluation_rows(
     if validation is None:
         return
     if config.group is None:
-        yield "validation", Dataset(validation, segment_id)
+        cache_share = 1.0 if request.spec.tree_period == 1 else SHARE_BESIDE_SAMPLE
+        yield "validation", Dataset(validation, segment_id, cache_share=cache_share)
         return
     buffers = request.groups[config.group].validation
     if segment_id in buffers or not evaluates_training:

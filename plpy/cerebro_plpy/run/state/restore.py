@@ -63,6 +63,7 @@ def make_plan(request: FitRequest, workers: Sequence[Worker]) -> Plan:
         request.spec.copy_segments,
         request.segment_subsets,
         request.whole_epoch_keys,
+        is_segment_bound=not all(worker.is_replaceable for worker in workers),
     )
 
 

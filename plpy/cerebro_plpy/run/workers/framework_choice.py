@@ -15,7 +15,6 @@ from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.database.sessions.async_dispatcher import Steps, drive
 from cerebro_plpy.database.sql.strict_json import JsonObject
 from cerebro_plpy.errors import ConfigFailure
-from cerebro_plpy.platform.job import Dataset
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.platform.visits import Visits
 from cerebro_plpy.records import replace
@@ -94,15 +93,16 @@ class Probe(NamedTuple):
         Args:
             rows: number of rows that the configuration is to train.
         """
-        segment = request.source.segments[0]
+        segment = self.worker.segment_id
+        if segment is None:
+            segment = request.source.segments[0]
         visit = Visit(1, config.mst_key, segment, "train")
         attempt = visit_jobs.Attempt(1, 1, rows, {}, 1)
         run_id = self.log.run_id
         state = visit_jobs.make_initial_state(request, config, run_id)
         training = visit_jobs.make_train_visit(request, config, run_id, visit, attempt, state)
         job = replace(training.job, kind="time")
-        dataset = Dataset(request.source, segment)
-        return self.visits.probe(self.worker, dataset, state, job)
+        return self.visits.probe(self.worker, training.dataset, state, job)
 
     def time(self, request: FitRequest, config: Config, rows: int) -> Mapping[str, Any] | None:
         """Return a trainer's timing of a configuration, or None if it cannot train it.

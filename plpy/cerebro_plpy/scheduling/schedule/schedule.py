@@ -63,7 +63,9 @@ class Plan:
     """Segments by mst_key, of configs that do not visit all segments."""
     whole_epoch_keys: frozenset[int] = frozenset()
     """Configs, by mst_key, that learn from the rows of all their segments at once: one worker makes
-    all visits of an epoch in one batch, in the order of the segments."""
+    all visits of an epoch in one batch, in the order of `order_whole_epoch`."""
+    is_segment_bound: bool = False
+    """True if each worker stores states on its own segment only."""
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or not self.segments or len(set(self.segments)) != len(self.segments):
@@ -77,6 +79,28 @@ class Plan:
     def segments_of(self, mst_key: int) -> frozenset[int]:
         """Return the segments that a config visits in an epoch."""
         return self.segment_subsets.get(mst_key) or self._all_segments
+
+    def find_home_segment(self, mst_key: int) -> int | None:
+        """Return the segment whose worker makes the whole epochs of a config.
+
+        None if any worker may make them.
+        """
+        if not self.is_segment_bound or mst_key not in self.whole_epoch_keys:
+            return None
+        segments = sorted(self.segments_of(mst_key))
+        return segments[mst_key % len(segments)]
+
+    def order_whole_epoch(self, mst_key: int) -> Segments:
+        """Return the segments of a config in the order of a whole epoch.
+
+        The state is stored on the segment of the last visit, which is the home if there is one.
+        """
+        segments = tuple(sorted(self.segments_of(mst_key)))
+        home = self.find_home_segment(mst_key)
+        if home is None:
+            return segments
+        end = segments.index(home) + 1
+        return (*segments[end:], *segments[:end])
 
     @property
     def is_averaging(self) -> bool:

@@ -196,22 +196,21 @@ def build_batch(
 
 
 def build_whole_batch(plan: Plan, progress: ConfigProgress, limit: BatchLimit) -> VisitBatch:
-    """Return the visits of whole epochs that a config makes next, in the order of its segments.
+    """Return the visits of whole epochs that a config makes next.
 
     The batch has at least one epoch, or one evaluation, whatever its limit.
     """
-    segments = sorted(plan.segments_of(progress.mst_key))
+    segments = plan.order_whole_epoch(progress.mst_key)
+
+    def pick(progress: ConfigProgress, free: Collection[int]) -> int:
+        return next(segment for segment in segments if segment in free)
+
     epochs = max(1, limit.visits // len(segments))
     whole_limit = limit._replace(visits=epochs * len(segments))
     if progress.kind == "evaluate":
         whole_limit = BatchLimit(len(progress.waiting_segments))
-    first_segment = min(progress.startable_segments)
-    return build_batch(plan, progress, first_segment, segments, _pick_first, whole_limit)
-
-
-def _pick_first(progress: ConfigProgress, free: Sequence[int]) -> int:
-    """Return the first segment; see `Pick`."""
-    return min(free)
+    first_segment = pick(progress, progress.startable_segments)
+    return build_batch(plan, progress, first_segment, segments, pick, whole_limit)
 
 
 def _find_able_worker(
@@ -224,6 +223,9 @@ def _find_able_worker(
     """
     if not progress.startable_segments:
         return None
+    home_segment = plan.find_home_segment(progress.mst_key)
+    if home_segment is not None:
+        segments = [segment for segment in segments if segment == home_segment]
     workers = (plan.workers[segment] for segment in segments)
     return next((worker for worker in workers if home in (None, worker)), None)
 
