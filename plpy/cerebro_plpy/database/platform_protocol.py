@@ -192,6 +192,10 @@ class Platform(Protocol):
         """True if the transaction that creates a run's output tables may change its log row."""
 
     @property
+    def binds_workers(self) -> bool:
+        """True if each worker serves one segment only."""
+
+    @property
     def stores_features(self) -> bool:
         """True if a statement that writes a table can get the rows from a worker's trainer."""
 

@@ -37,6 +37,7 @@ from cerebro_plpy.operations.train.train_request import (
 from cerebro_plpy.operations.train_arguments import FINAL_METRICS, may_return, resolve_metric
 from cerebro_plpy.operations.train_budget import compute_deadline, plan_training_seconds
 from cerebro_plpy.operations.tree_support import has_trees
+from cerebro_plpy.packing.buffer_sizes import count_useful_segments
 from cerebro_plpy.preprocessing.learning.metric_check import check_metric
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.recorded_table import take_share
@@ -60,13 +61,16 @@ def make_workload(
     """Return the work of an epoch over a table."""
     usual_workers = platform.default_workers(segments)
     useful_workers = min(usual_workers, request.arguments.configs or usual_workers)
+    workers = request.arguments.workers or useful_workers
+    if platform.binds_workers:
+        workers = min(workers, segments)
     inputs = table.recipe.table
     load = Workload(
         training_rows=table.rows,
         validation_rows=table.validation_rows,
         weights=estimate_weights(inputs, table.target.head),
         segments=segments,
-        workers=min(request.arguments.workers or useful_workers, segments),
+        workers=workers,
         share=request.core_share,
         max_epochs=choose_max_epochs(inputs),
         row_seconds=find_mean_rate(request),
@@ -96,7 +100,7 @@ def sample_to_budget(
     check_mutable_fields(request, table)
     metric = resolve_metric(request.module, table.target.task, request.arguments.metric)
     check_metric(reader, request.module, table, metric)
-    load = make_workload(request, db.platform, table, count_segments(db, table))
+    load = make_workload(request, db.platform, table, count_segments(request, db, table))
     load = replace(load, row_seconds=estimate_quickest_rate(request, table, load))
     share = choose_sample_share(load, compute_visit_seconds(request, table, elapsed))
     if share != 1:
@@ -207,10 +211,14 @@ def select_rates(
     return selected
 
 
-def count_segments(db: Database, table: RawTable) -> int:
-    """Return the number of segments that the training rows will be distributed over."""
+def count_segments(request: TrainRequest, db: Database, table: RawTable) -> int:
+    """Return about how many segments the training rows will be distributed over."""
     distribution = db.platform.choose_distribution(db, "train", None, None)
-    return len(distribution.take_first(table.rows).keys)
+    segments = table.rows
+    if request.arguments.group_by is None and not db.platform.binds_workers:
+        row_elements = table.recipe.table.elements + table.target.head.units
+        segments = min(segments, count_useful_segments(table.rows, row_elements))
+    return len(distribution.take_first(segments).keys)
 
 
 def compute_visit_seconds(request: TrainRequest, table: RawTable, elapsed: float) -> float:

@@ -21,6 +21,8 @@ MAX_BUFFER_ELEMENTS = 16 << 20
 BLOCK_ELEMENTS = 1 << 18
 """Size of a block, which a backend sends and the packer decodes at once: 1 MB, or one row."""
 MAX_BLOCKS = 1 << 16
+SEGMENT_ROWS = 10_000
+"""Rows from which on a further segment is worth its visits, if any worker serves any segment."""
 ELEMENT_BYTES = 4
 ARRAY_HEADER_ELEMENTS = 3
 """Size of the header of an array on its way to the packer."""
@@ -62,6 +64,18 @@ def choose_buffer_rows(row_elements: int) -> int:
     """
     few_rows = min(FEW_ROWS, MAX_BUFFER_ELEMENTS // row_elements)
     return max(1, BUFFER_ELEMENTS // row_elements, few_rows)
+
+
+def count_useful_segments(rows: int, row_elements: int) -> int:
+    """Return how many segments rows are worth; each has many rows, or a usual buffer.
+
+    >>> [count_useful_segments(rows, 20) for rows in (100, 10_000, 10_001, 1_000_000)]
+    [1, 1, 2, 100]
+    >>> count_useful_segments(5000, 150_528)
+    359
+    """
+    buffers = -(-rows * row_elements // BUFFER_ELEMENTS)
+    return max(1, buffers, -(-rows // SEGMENT_ROWS))
 
 
 def choose_buffers(plan: PackingPlan, row_elements: int) -> tuple[int, int]:

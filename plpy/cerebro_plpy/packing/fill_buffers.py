@@ -20,6 +20,7 @@ from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.packing.buffer_sizes import (
     choose_buffers,
     count_blocks,
+    count_useful_segments,
     estimate_row_elements,
     estimate_sent_elements,
 )
@@ -28,12 +29,16 @@ from cerebro_plpy.packing.packed_columns import IMAGE, SHAPE, Column
 from cerebro_plpy.packing.packing_plan import PackingPlan
 from cerebro_plpy.packing.summary_table import create_summary
 from cerebro_plpy.packing.target_classes import build_class_lookup, list_first
+from cerebro_plpy.records import replace
 
 
 def pack(db: Database, plan: PackingPlan) -> None:
     """Create the packed table and its summary."""
     row_elements = sum(estimate_row_elements(db, plan, column) for column in plan.columns)
     sent_elements = sum(estimate_sent_elements(db, plan, column) for column in plan.columns)
+    if plan.saves_segments:
+        segments = count_useful_segments(plan.rows, row_elements)
+        plan = replace(plan, distribution=plan.distribution.take_first(segments))
     if plan.group_layout:
         buffers = len(plan.group_layout.buffers)
         buffer_size = plan.group_layout.max_rows

@@ -34,6 +34,7 @@ class PackingPlan:
     recipes: Mapping[str, str] = field(default_factory=dict)
     """Recipes that the packers apply to inputs, by name of the input."""
     group_layout: BufferLayout | None = None  # buffers of rows that come group by group
+    saves_segments: bool = False  # rows go to no more segments than they are worth
 
     @property
     def columns(self) -> tuple[Column, ...]:

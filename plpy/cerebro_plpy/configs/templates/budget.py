@@ -251,7 +251,7 @@ def estimate_effort(
     >>> [estimate_effort(load, 60.0).epochs for load in loads]
     [64, 64, 59]
     """
-    concurrent = max(1, min(load.workers, load.segments))
+    concurrent = max(1, load.workers)
     if not (epochs or configs):
         seconds = limit_seconds(load, seconds)
     time = seconds * concurrent

@@ -117,10 +117,21 @@ def pack_training(
             packers=packers,
             recipes=rows.recipes,
             group_layout=rows.group_layout,
+            saves_segments=_may_save_segments(db, options),
         )
         for text in list_class_notices(plan.dependent, options.dependent_type is not None):
             db.notice(text)
         fill_buffers.pack(db, plan)
+
+
+def _may_save_segments(db: Database, options: TrainingOptions) -> bool:
+    """Return whether rows may go to few segments without a worker that has none.
+
+    Users of MADlib's functions choose the segments themselves.
+    """
+    if options.rows is None or options.rows.group_layout is not None:
+        return False
+    return not db.platform.binds_workers
 
 
 def parse_buffer_layout(text: str | None) -> BufferLayout | None:

@@ -25,9 +25,15 @@ def choose_worker_count(context: CallContext, spec: RunSpec, data: PackedData, c
 
 
 def count_possible_workers(context: CallContext, spec: RunSpec, data: PackedData) -> int:
-    """Return the requested or the default number of workers, at most one per segment."""
+    """Return the requested or the default number of workers, at most one per segment.
+
+    A run of `cerebro.train` has more if any of them serves any segment.
+    """
     segments = len(data.source.segments)
-    return min(spec.arguments.workers or context.platform.default_workers(segments), segments)
+    workers = spec.arguments.workers or context.platform.default_workers(segments)
+    if spec.train and not context.platform.binds_workers:
+        return workers
+    return min(workers, segments)
 
 
 def _count_useful_workers(

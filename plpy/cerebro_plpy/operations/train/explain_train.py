@@ -82,7 +82,7 @@ def explain_train(db: Database, arguments: TrainArguments) -> list[Row]:
         table = read_table(rows, MODULE, source, request.table_options, rows.writes)
         table = sample_to_budget(request, db, rows.session, table)
     metric = resolve_metric(MODULE, table.target.task, arguments.metric)
-    load = make_workload(request, db.platform, table, count_segments(db, table))
+    load = make_workload(request, db.platform, table, count_segments(request, db, table))
     effort = plan_effort(request, table, load)
     prior_configs = find_prior_configs(request, session, table)
     proposals = generate_proposals(request, prior_configs, table, db.check_interrupts)

@@ -101,6 +101,7 @@ class Greenplum(SegmentDistribution, Platform):
     logs_with_output = False
     caller_holds_run_lock = False
     stores_features = False
+    binds_workers = True
 
     @property
     def name(self) -> str:

@@ -56,6 +56,7 @@ class Postgres(Platform):
     logs_with_output = True
     caller_holds_run_lock = True
     stores_features = True
+    binds_workers = False
 
     def session_options(self, db: Caller) -> SettingValues:
         """Return the settings of a worker session."""

@@ -35,7 +35,8 @@ def describe_trainers(
     sizes: Mapping[int, TrainerSize] = {}
     if not (context.is_local or request.spec.arguments.workers or request.gpus):
         segments = len(request.source.segments)
-        max_workers = min(context.platform.default_workers(segments), segments)
+        usual_workers = min(context.platform.default_workers(segments), segments)
+        max_workers = max(request.workers, usual_workers)
         sizes = compute_sizes(context, context.platform.trainer_threads(max_workers))
     cache_bytes = min(worker.memory.cache_bytes for worker in workers)
     return Trainers(
