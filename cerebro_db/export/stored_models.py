@@ -53,7 +53,8 @@ GROUP = declare_table(
     "group_log", "owner model version group_value run_id mst_key margin calibration"
 )
 MEMBER = declare_table(
-    "model_member", "owner model version group_value position share run_id mst_key architecture"
+    "model_member",
+    "owner model version group_value position share run_id mst_key architecture refit_run_id",
 )
 GROUP_COLUMNS = ("run_id", "mst_key", "margin", "calibration")
 """Columns of a version in which the model of a group differs."""
@@ -207,9 +208,10 @@ def _format_architecture(member: sa.RowMapping) -> str:
 
 
 def _read_weights(connection: sa.Connection, member: sa.RowMapping) -> list[NDArray[Any]]:
-    """Return the weights of a member."""
+    """Return the weights of a member that predict: of all rows, if it was trained again."""
+    run_id = member["refit_run_id"] or member["run_id"]
     table = sa.table(
-        f"r{member['run_id']}_m{member['mst_key']}",
+        f"r{run_id}_m{member['mst_key']}",
         sa.column("part"),
         sa.column("chunk", sa.LargeBinary()),
         schema="cerebro_state",
