@@ -241,6 +241,7 @@ class Unreliable(PostgresVisits):
     decided: list[DecisionRow] = field(default_factory=list)  # of a search, in all of its parts
     metrics: list[Evaluation] = field(default_factory=list)  # in the log, but for those of tours
     segments: int = 0
+    is_bound: bool = False  # whether each worker serves one segment
 
     def start(self, worker: Worker) -> Steps[None]:
         yield Statement("start")
@@ -289,6 +290,8 @@ class Unreliable(PostgresVisits):
             "but where its worker's trainer has its state"
         )
         self._check_tour(tour, self.visits[key] + ahead)
+        if worker.segment_id is not None:
+            self._check_place(worker.segment_id, tour)
         self.gone_on += bool(ahead)
         self.hosts.setdefault(key, set()).add(worker.number)
         self.places["configs"].add(key)
@@ -504,13 +507,23 @@ class Unreliable(PostgresVisits):
             "tried ones are alone"
         )
 
+    def _check_place(self, segment: int, tour: Sequence[BatchVisit]) -> None:
+        """A state is stored on the segment of its worker, which reads other rows for trees only."""
+        segments = [visit.segments[-1] for visit in tour if isinstance(visit, TrainVisit)]
+        assert segments[-1] == segment
+        assert is_of_trees(tour[0]) or set(segments) == {segment}
+
     def _check_whole(self, tour: Sequence[BatchVisit]) -> None:
-        """Trees see all segments in each epoch, in order, and grow at the last one."""
+        """Trees see all segments in each epoch, in order, and grow at the last one.
+
+        The order is a ring, which ends at the home of the config if workers are bound.
+        """
         for _, visits in groupby(tour, lambda visit: (visit.epoch, isinstance(visit, TrainVisit))):
             stage = [*visits]
             datasets = [dataset for visit in stage for dataset in visit.datasets]
-            assert [each.segment_id for each in datasets] == [*range(len(datasets))]
-            assert len(datasets) == self.segments
+            begin = (tour[0].mst_key + 1) % self.segments if self.is_bound else 0
+            ring = [*range(begin, self.segments), *range(begin)]
+            assert [each.segment_id for each in datasets] == ring
             grown = [visit.job.grows for visit in stage]
             if isinstance(stage[0], TrainVisit):
                 assert grown == [None] * (len(stage) - 1) + [[each.key for each in datasets]]
@@ -914,6 +927,9 @@ def continued(
     platform.segments = len(request.source.segments)
     backend = next(iter(request.backends.values()))
     crew = [Worker(number, Session(looks, platform.clock), backend) for number in range(workers)]
+    if platform.is_bound:
+        for worker, segment in zip(crew, request.source.segments, strict=True):
+            worker.segment_id = segment
     for worker in crew:
         worker.memory.cache_bytes = ROOM
     told: list[Told] = []
@@ -986,12 +1002,19 @@ FEW = st.dictionaries(
 )
 
 
-@given(REQUESTS, WORKERS, MANY, LOOKS, st.booleans())
+@given(REQUESTS, st.none() | WORKERS, MANY, LOOKS, st.booleans())
 @trials(100)
 def test_every_config_is_trained_whole_or_given_up_whatever_fails(
-    request: FitRequest, workers: int, faults: list[Fault], looks: list[int], streams: bool
+    request: FitRequest,
+    free_workers: int | None,
+    faults: list[Fault],
+    looks: list[int],
+    streams: bool,
 ) -> None:
-    platform = Unreliable(chain(faults, repeat(None)), streams=streams)
+    """Each segment has a worker of its own if `free_workers` is None."""
+    is_bound = free_workers is None
+    platform = Unreliable(chain(faults, repeat(None)), streams=streams, is_bound=is_bound)
+    workers = free_workers or len(request.source.segments)
     trial = continued(request, workers, platform, looks, {})
     trained, alive = trial.platform.trained, trial.alive
     epochs = range(1, request.spec.epochs + 1)
@@ -1409,18 +1432,30 @@ def test_a_fault_of_nobody_s_ends_the_run() -> None:
         tried(request, 1, iter([None, CerebroError]), [1])
 
 
-@given(REQUESTS, WORKERS, PAUSES, st.sets(st.sampled_from(RETRYABLE_ERRORS), max_size=2), LOOKS)
+@given(
+    REQUESTS,
+    st.none() | WORKERS,
+    PAUSES,
+    st.sets(st.sampled_from(RETRYABLE_ERRORS), max_size=2),
+    LOOKS,
+)
 @trials(100)
 def test_a_run_that_is_interrupted_anywhere_goes_on_where_it_was(
-    request: FitRequest, workers: int, pauses: list[int], passing: set[Fault], looks: list[int]
+    request: FitRequest,
+    free_workers: int | None,
+    pauses: list[int],
+    passing: set[Fault],
+    looks: list[int],
 ) -> None:
     """Nothing that was completed is done again; what was under way is, and is not held against its
-    config.
+    config. Each segment has a worker of its own if `free_workers` is None.
     """
+    workers = free_workers or len(request.source.segments)
     interruptions: list[Fault] = list(
         chain.from_iterable([None] * pause + [CerebroError] for pause in pauses)
     )
-    platform = Unreliable(chain(interruptions, passing, repeat(None)))
+    is_bound = free_workers is None
+    platform = Unreliable(chain(interruptions, passing, repeat(None)), is_bound=is_bound)
     past: dict[int, ConfigHistory] = {}
     found: list[Evaluation] = []
     while True:
