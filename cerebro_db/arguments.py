@@ -228,6 +228,7 @@ class TrainOptions(TypedDict, total=False):
     max_cpu: timedelta
     query: str  # in place of a source
     refit: str  # members that are trained again on all rows: auto, all or none
+    costs: Mapping[str, Mapping[str, float]]  # by the class of a row and the predicted class
 
 
 class ScheduleOptions(TypedDict, total=False):

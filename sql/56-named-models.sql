@@ -78,7 +78,10 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     query text DEFAULT NULL,
     -- The members of the model that are trained again on all rows, also those that were held out:
     -- `'auto'`, `'all'` or `'none'`. See [Training on all rows](#training-on-all-rows).
-    refit text DEFAULT 'auto'
+    refit text DEFAULT 'auto',
+    -- Costs of mistakes, by the class of a row and the predicted class, such as `{"ill": {"well":
+    -- 20}}`: see [Costs](#costs).
+    costs jsonb DEFAULT NULL
 ) RETURNS TABLE (
     run_id bigint, rank bigint, mst_key integer, template text, metric text, validation double precision, epochs integer,
     status text, training double precision, seconds double precision, group_value text, params jsonb)

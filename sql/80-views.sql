@@ -386,7 +386,8 @@ CREATE OR REPLACE VIEW cerebro.model_version WITH (security_barrier) AS
 SELECT v.model, v.owner, v.version, v.version = m.deployed AS deployed, v.created_at, v.run_id, v.mst_key, v.template, v.params,
        v.task, v.target, v.source, v.metric, v.value, v.training_rows, v.validation_rows, v.margin, v.seed, v.state_bytes, v.backend,
        v.software, v.fingerprint, v.group_by, coalesce((v.calibration ->> 'temperature')::float8, 1) AS temperature,
-       CASE WHEN v.calibration ? 'threshold' THEN pg_catalog.jsonb_build_object(v.classes[2], v.calibration -> 'threshold') END AS threshold
+       CASE WHEN v.calibration ? 'threshold' THEN pg_catalog.jsonb_build_object(v.classes[2], v.calibration -> 'threshold') END AS threshold,
+       v.calibration -> 'costs' AS costs
 FROM cerebro.version_log v JOIN cerebro.model_log m ON m.owner = v.owner AND m.model = v.model
 WHERE cerebro_internal.may_see(v.owner) AND NOT m.dropped;
 COMMENT ON VIEW cerebro.model_version IS 'All versions of models that the reader may see, with the data, the settings and the result of their training';

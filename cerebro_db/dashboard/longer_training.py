@@ -18,7 +18,7 @@ BUDGET_OVER = "the budget was over"
 """The beginning of the error of a run that failed because its time or its cost was over."""
 NAMED_FIELDS = ("target", "task", "metric", "model", "split", "weight", "group_by")
 """Fields of the form that the log has by the same names."""
-OTHER_ARGUMENTS = ("query", "space", "start", "max_cost", "max_cpu")
+OTHER_ARGUMENTS = ("query", "space", "start", "max_cost", "max_cpu", "costs")
 """Arguments that the form does not have."""
 CALL_FIELDS = ("relation", "budget", "columns", "types", "tried", *NAMED_FIELDS, *OTHER_ARGUMENTS)
 """Keys of the log that have the arguments of a call."""

@@ -15,13 +15,15 @@ KEY = "temperature"
 """Key of the temperature in a description; models without one have the temperature 1."""
 THRESHOLD_KEY = "threshold"
 """Key of the probability from which on the second of two classes is predicted."""
+COSTS_KEY = "costs"
+"""Key of the costs of mistakes; without a threshold, the expected cost decides the class."""
 NAME = "calibrated"
 MIN_PROBABILITY = 1e-7
 
 
 def describe_calibration(calibration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a description for the calibration of a version."""
-    keys = (KEY, THRESHOLD_KEY)
+    keys = (KEY, THRESHOLD_KEY, COSTS_KEY)
     return {key: calibration[key] for key in keys if key in calibration}
 
 

@@ -39,6 +39,8 @@ OF_PLANS = {
         "an order of one value"
     ),
     "Divide the rows by chance: split => 'random 0.2'.": "a class that came late",
+    "Leave costs out, or write task => 'classification'.": "costs of a number",
+    "Name only what mistakes cost more, such as costs => {}.": "a mistake that costs less",
     "Compare models by another metric, such as metric => '{}'.": "a metric of another target",
     'Write a range of values, such as space => \'{"lr": [0.001, 0.1, "log"]}\'.': (
         "a population without ranges"

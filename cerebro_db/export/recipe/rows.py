@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from . import scales, text_formats, text_hashing, tree_columns, value_texts, values
+from .class_choice import choose_classes
 from .nouns import count_nouns
 from .scales import ARRAYS, PARTS, Array, Json, RawInput
 from .values import is_missing
@@ -189,10 +190,8 @@ class RawRows:
         classes = self.description["classes"]
         scores = outputs.reshape(len(outputs), -1).astype(np.float64)
         is_finite = np.isfinite(scores)
-        best_classes = np.where(is_finite, scores, 0.0).argmax(axis=1).tolist()
-        threshold = self.description.get("threshold")
-        if threshold is not None:
-            best_classes = (scores[:, 1] >= threshold).astype(int).tolist()
+        finite_scores = np.where(is_finite, scores, 0.0)
+        best_classes = choose_classes(self.description, finite_scores).tolist()
         unknown: list[Any] = [None] * len(outputs)
         answers = Answers(list(unknown), list(unknown), list(unknown), unknown, unknown)
         for index in np.flatnonzero(is_finite.all(axis=1)).tolist():

@@ -165,6 +165,8 @@ class TrainSpec:
     may_return: bool = False  # the run may end before its budget is over
     refit: str = REFIT_AUTO  # argument of the call
     refit_of: int | None = None  # the run whose best configurations this one trains again
+    costs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Costs of mistakes that the call names, by the class of a row and the predicted class."""
 
     @property
     def target_scale(self) -> JsonObject | None:
@@ -178,12 +180,13 @@ class TrainSpec:
         for name in ("final_metric", "query"):
             if values[name] is None:
                 del values[name]  # as in logs of versions that did not have it
-        if not self.may_return:
-            del values["may_return"]
         if self.refit == REFIT_AUTO:
             del values["refit"]
         if self.refit_of is None:
             del values["refit_of"]
+        for name in ("may_return", "costs"):
+            if not values[name]:
+                del values[name]
         if self.query is not None:
             values["query"] = self.query._asdict()
         for record, names in STORED_NAMES.items():

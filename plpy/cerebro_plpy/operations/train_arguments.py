@@ -29,8 +29,10 @@ from cerebro_plpy.errors import (
     UndefinedObject,
     quote_text,
 )
+from cerebro_plpy.operations.cost_matrix import parse_costs
 from cerebro_plpy.operations.fit.cost_limits import make_cost_limits
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
+from cerebro_plpy.preprocessing.scoring.class_costs import Costs
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.scheduling.quota.cost_limits import CostLimits
 from cerebro_plpy.tables import architectures
@@ -97,6 +99,7 @@ class TrainArguments:
     max_cpu: str | None
     query: str | None = None  # in place of a source; missing in tasks of older sessions
     refit: str | None = None  # missing there, too
+    costs: str | None = None  # missing there, too
 
 
 class ParsedArguments(NamedTuple):
@@ -109,6 +112,7 @@ class ParsedArguments(NamedTuple):
     space: Mapping[str, object]  # definitions of fields of templates
     rule: SearchRule | None
     cost_limits: CostLimits | None
+    costs: Costs  # of mistakes
 
 
 def read_arguments(db: Database, module: str, arguments: TrainArguments) -> ParsedArguments:
@@ -164,7 +168,10 @@ def read_arguments(db: Database, module: str, arguments: TrainArguments) -> Pars
     types = _parse_types(module, arguments.types)
     max_cpu = read_seconds(db, module, "max_cpu", arguments.max_cpu)
     cost_limits = make_cost_limits(module, settings.read(db), max_cpu, arguments.max_cost)
-    return ParsedArguments(arguments.target, budget, types, templates, space, rule, cost_limits)
+    costs = parse_costs(module, arguments.costs)
+    return ParsedArguments(
+        arguments.target, budget, types, templates, space, rule, cost_limits, costs
+    )
 
 
 def _check_refit(module: str, refit: str | None) -> None:

@@ -28,6 +28,7 @@ from cerebro_plpy.configs.templates.trees import boosting
 from cerebro_plpy.configs.templates.trees.boosting import BOOSTING
 from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.operations.cost_matrix import check_costs
 from cerebro_plpy.operations.train.train_request import (
     TrainRequest,
     check_mutable_fields,
@@ -93,8 +94,9 @@ def sample_to_budget(
         elapsed: time of the budget that has been spent.
 
     Raises:
-        InvalidParameter: the templates or the search of the call do not fit the table.
+        InvalidParameter: the costs, the templates or the search of the call do not fit the table.
     """
+    check_costs(request.module, table.target, request.parsed.costs)
     choose_templates(request, table)
     check_stopping_metric(request, table)
     check_mutable_fields(request, table)

@@ -59,7 +59,7 @@ class PredictionFormat:
             return self._format_numbers(values[:, 0])
         check_units(values.shape[1], len(self.labels))
         probabilities = calibration.correct(values).astype(np.float64)
-        classes = calibration.choose_classes(_replace_infinite(probabilities))
+        classes = calibration.choose_classes(probabilities)
         return _format_classes(probabilities, classes, self.labels)
 
     def _format_numbers(self, values: Array) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A temperature and a threshold are a part of each prediction, whoever makes it."""
+"""A temperature, a threshold and costs are a part of each prediction, whoever makes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from roles import another_role
+from roles import another_role, refused
 from shops import check_onnx
 from versions import trained
 from workbench import Workbench
@@ -129,6 +129,25 @@ def test_evaluations_and_importances_measure_them(
     assert session.value(importance) != heated
 
 
+def test_attributions_explain_the_probability_that_is_predicted(
+    session: Workbench, shared_superuser: Workbench
+) -> None:
+    """That of the predicted class, which a threshold chooses, compared with a neutral row."""
+    calibrate(shared_superuser, CALIBRATION)
+    found = predict(session)
+    assert any(probabilities["yes"] < 0.5 for name, _, probabilities in found if name == "yes")
+    sums = session.rows(
+        "SELECT sum(attribution) - min(gap) FROM cerebro.attribution('alarm', 'alarms') "
+        "GROUP BY id ORDER BY id::integer"
+    )
+    rest: dict[str, list[float]] = {"yes": [], "no": []}
+    for (name, probability, _), (explained,) in zip(found, sums, strict=True):
+        rest[name].append(probability - explained)
+    for neutral in rest.values():
+        assert neutral == pytest.approx([neutral[0]] * len(neutral), abs=1e-5)
+    assert rest["yes"][0] + rest["no"][0] == pytest.approx(1, abs=1e-5)
+
+
 def test_a_version_shows_them(session: Workbench, shared_superuser: Workbench) -> None:
     view = "SELECT temperature, threshold FROM cerebro.model_version WHERE model = 'alarm'"
     assert session.row(view) == (1.0, None)
@@ -159,3 +178,106 @@ def test_the_threshold_is_chosen_for_the_metric(session: Workbench) -> None:
     )
     assert {(name == "yes") == (told["yes"] >= threshold["yes"]) for name, told in found} == {True}
     assert any(name == "yes" and told["yes"] < 0.5 for name, told in found)
+
+
+COSTS = {"no": {"yes": 2.0}, "yes": {"no": 3.0}}
+
+
+def test_costs_decide_the_class_without_a_threshold(
+    session: Workbench, shared_superuser: Workbench, tmp_path: Path
+) -> None:
+    """In predictions, in their evaluation, in the view, and in an exported model."""
+    raw = predict(session)
+    calibrate(shared_superuser, json.dumps({"costs": COSTS}))
+    found = predict(session)
+    assert [row[2] for row in found] == [row[2] for row in raw]
+    for name, _, probabilities in found:
+        assert (name == "yes") == (3 * probabilities["yes"] > 2 * probabilities["no"])
+    assert [row[0] for row in found] != [row[0] for row in raw]
+    labels = [label for (label,) in session.rows("SELECT fire FROM alarms ORDER BY id")]
+    costs = [COSTS[label].get(row[0], 0.0) for row, label in zip(found, labels, strict=True)]
+    measured = "SELECT value FROM cerebro.evaluate('alarm', 'alarms') WHERE metric = 'cost'"
+    assert session.value(measured) == pytest.approx(sum(costs) / len(costs))
+    assert session.value("SELECT costs FROM cerebro.model_version WHERE model = 'alarm'") == COSTS
+    with another_role(session, shared_superuser, "ranger") as other:
+        session.rows(
+            "SELECT cerebro.grant_predict('alarm', 'ranger'); GRANT SELECT ON alarms TO ranger"
+        )
+        assert predict(other, "owner => 'cerebro'") == found
+        session.rows("SELECT cerebro.revoke_predict('alarm', 'ranger')")
+    session.rows("SELECT cerebro.import_model(cerebro.export_model('alarm'), 'alarm_copy')")
+    assert session.value("SELECT costs FROM cerebro.model_version WHERE model = 'alarm_copy'")
+    with cerebro_db.connect(session.url) as client:
+        check_onnx(session, client, "alarm", "alarms", tmp_path)
+    calibrate(shared_superuser, "{}")
+    assert session.rows(measured) == []
+
+
+def test_a_call_names_costs(session: Workbench) -> None:
+    """A version with other costs is deployed if its predictions cost less."""
+    call = f"SELECT FROM cerebro.train('alarms', 'fire', 'dear', {SMALL}"
+    session.rows(f"{call})")
+    costs = json.dumps({"yes": {"no": 19}})
+    session.rows(f"{call}, costs => '{costs}')")
+    (notice,) = [text for text in session.messages() if "from a probability of" in text]
+    assert "predicts 'yes' from a probability of 0.05 on" in notice
+    assert "has the smallest expected cost" in notice
+    view = (
+        "SELECT version, metric, costs, threshold FROM cerebro.model_version "
+        "WHERE deployed AND model = 'dear'"
+    )
+    assert session.row(view) == (2, "log_loss", {"yes": {"no": 19.0}}, {"yes": 0.05})
+    spec = "SELECT spec -> 'train' -> 'costs' FROM cerebro.run_log ORDER BY run_id DESC LIMIT 1"
+    assert session.value(spec) == {"yes": {"no": 19.0}}
+    plan = session.row(
+        "SELECT what, data FROM cerebro.plan('alarms', 'fire', 'dear', models => '{linear}', "
+        f"costs => '{costs}') WHERE name = 'costs'"
+    )
+    assert plan == ("'yes' is predicted from a probability of 0.05 on", {"yes": {"no": 19.0}})
+
+
+def test_costs_of_groups_and_of_several_classes(session: Workbench) -> None:
+    session.rows(
+        "CREATE TABLE sorts AS SELECT id, heat, noise, id % 2 AS line, "
+        "(ARRAY['a', 'b', 'c'])[heat / 34 + 1] AS sort FROM alarms"
+    )
+    costs = {"a": {"b": 0.5, "c": 30.0}, "c": {"a": 8.0}}
+    session.rows(
+        f"SELECT FROM cerebro.train('sorts', 'sort', 'sorting', {SMALL}, group_by => 'line', "
+        f"columns => 'heat, noise, line', costs => '{json.dumps(costs)}')"
+    )
+    classes = "abc"
+    found = session.rows(
+        "SELECT prediction, probabilities FROM cerebro.predict('sorting', 'sorts', 'id')"
+    )
+    assert session.value("SELECT count(*) FROM cerebro.model_group WHERE model = 'sorting'") == 2
+    for name, shares in found:
+        expected = {
+            predicted: sum(
+                shares[actual] * costs.get(actual, {}).get(predicted, float(actual != predicted))
+                for actual in classes
+            )
+            for predicted in classes
+        }
+        assert expected[name] <= min(expected.values()) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("target", "costs", "message"),
+    [
+        ("heat", {"1": {"2": 3}}, "costs are of classes, but heat is predicted as a number"),
+        ("fire", {"yes": {"maybe": 3}}, "costs names 'maybe', which fire does not have"),
+        ("fire", {"yes": {"yes": 3}}, "costs has 3 for class 'yes' if it is predicted, but 1 if"),
+        ("fire", {"yes": 3}, "costs has 3 for class 'yes'; expected an object"),
+    ],
+)
+def test_costs_that_do_not_fit_are_refused(
+    session: Workbench, target: str, costs: object, message: str
+) -> None:
+    """A plan refuses them, too, and no run is logged."""
+    runs = session.value("SELECT count(*) FROM cerebro.run")
+    task = "task => 'regression', " if target == "heat" else ""
+    for function in ("train", "plan"):
+        call = f"SELECT FROM cerebro.{function}('alarms', '{target}', {task}{SMALL}, costs => %s)"
+        refused(session, call, json.dumps(costs), code="22023", words=message)
+    assert session.value("SELECT count(*) FROM cerebro.run") == runs

@@ -137,6 +137,10 @@ REFUSED_PLANS: dict[str, tuple[str, Call]] = {
     "an interval among the parameters of a search": (
         "22023", plan(search="'asha'", search_params="'{\"max_cpu\": \"1 hour\", \"eta\": 3}'")
     ),
+    "costs of a number": (
+        "22023", plan(target="lot", task="'regression'", costs="'{\"1\": {\"2\": 5}}'")
+    ),
+    "a mistake that costs less": ("22023", plan(costs="'{\"true\": {\"true\": 5}}'")),
     "no configurations": ("22023", plan(configs="0")),
     "a negative budget": ("22023", plan(budget="'-1 s'")),
 }  # fmt: skip

@@ -427,6 +427,13 @@ CONVERSATIONS: dict[str, list[Request]] = {
         begun("predict", calibration={"temperature": 2.0, "threshold": 0.3}),
         ask("tell", FLOATS * 2, rows=2, arrays=[{"kind": "float32"}], labels=["a", "b"]),
         begun("predict", calibration={"temperature": 2.0}),
+        begun(
+            "predict",
+            calibration={
+                "temperature": 2.0,
+                "costs": [{"actual": 0, "predicted": 1, "cost": 5.0}],
+            },
+        ),
         begun("predict", program={**BARE, "targets": [{"kind": "float"}]}, scale=SCALE),
         ask("tell", FLOATS, rows=1, arrays=[{"kind": "float32"}], whole=[0, 1], idle_seconds=60),
     ],

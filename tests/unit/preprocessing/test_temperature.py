@@ -151,10 +151,29 @@ def test_a_rare_class_is_predicted_from_a_smaller_probability_on() -> None:
 def test_what_is_stored_is_read_to_the_bit(temperature: float, threshold: float | None) -> None:
     calibration = Calibration(temperature=temperature, threshold=threshold)
     assert Calibration.from_json(calibration.to_json()) == calibration
-    described = calibration.for_trainer
-    header = {} if described is None else {"calibration": json.loads(json.dumps(described))}
+    header = {"calibration": json.loads(json.dumps(calibration.describe(NAMES)))}
     for_trainer = trainer_calibration.Calibration.from_header(header)
     assert (for_trainer.temperature, for_trainer.threshold) == (temperature, threshold)
+
+
+@given(outputs(), outputs(), st.floats(0.2, 2.0), st.integers(0, 2))
+def test_slopes_explain_the_difference_of_probabilities(
+    begin: list[float], end: list[float], temperature: float, chosen: int
+) -> None:
+    """Of the temperatures that are usual; of others, the gap tells what is missing."""
+    calibration = trainer_calibration.Calibration(temperature)
+    first, last = np.array(begin), np.array([end])
+    slopes = calibration.average_slopes(first, last, np.array([chosen]))
+    gain = calibration.correct(last) - calibration.correct(first[np.newaxis])
+    explained = ((last - first) * slopes).sum()
+    assert explained == pytest.approx(gain[0, chosen], abs=2e-3)
+
+
+def test_slopes_without_a_temperature_are_those_of_the_output() -> None:
+    neutral = trainer_calibration.NO_CALIBRATION
+    rows = np.array([[0.2, 0.8], [0.6, 0.4]])
+    slopes = neutral.average_slopes(np.array([0.5, 0.5]), rows, np.array([1, 0]))
+    assert slopes.tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
 
 DAMAGED = {

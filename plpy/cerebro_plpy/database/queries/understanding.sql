@@ -4,7 +4,7 @@
 -- probabilities are told they count as the least. The area under a curve is that of ranks, in which equal numbers
 -- share their places; a class that the model does not know has no probability in any row, so that half of its area is below, and
 -- its precision is its share of the rows.
-WITH model AS (SELECT %s::text[] AS classes),
+WITH model AS (SELECT %s::text[] AS classes, %s::jsonb AS costs),
 told AS MATERIALIZED (
     SELECT r.id[1] AS label, r.id[2] AS "group", r.prediction, r.probabilities
     FROM (SELECT pg_catalog.unnest((b.told).ids)::text[] AS id,
@@ -20,8 +20,9 @@ shares AS MATERIALIZED (
     FROM told t CROSS JOIN LATERAL pg_catalog.jsonb_each_text(t.probabilities) c
     GROUP BY GROUPING SETS ({of_class}(t."group", c.key, c.value::float8))),
 totals AS (
-    SELECT p."group", sum(p.n) AS n, coalesce(sum(p.n) FILTER (WHERE p.label = p.prediction), 0) AS hits
-    FROM pairs p GROUP BY p."group"),
+    SELECT p."group", sum(p.n) AS n, coalesce(sum(p.n) FILTER (WHERE p.label = p.prediction), 0) AS hits,
+           sum(p.n * coalesce((m.costs -> p.label ->> p.prediction)::float8, (p.label IS DISTINCT FROM p.prediction)::integer)) AS cost
+    FROM pairs p CROSS JOIN model m GROUP BY p."group"),
 classes AS (
     SELECT c."group", c.class, sum(c.actual) AS actual, sum(c.predicted) AS predicted, sum(c.hits) AS hits
     FROM (SELECT p."group", p.label AS class, p.n AS actual, 0 AS predicted, CASE WHEN p.label = p.prediction THEN p.n ELSE 0 END AS hits
@@ -64,7 +65,7 @@ sums AS (
     SELECT a."group", avg(a.auc) AS auc, avg(a.ap) AS ap, sum(a.hits) AS known, sum(a.squares) AS squares, sum(a.loss) AS loss
     FROM areas a GROUP BY a."group"),
 whole AS (
-    SELECT t."group", t.n, t.hits / t.n AS accuracy, s.auc, s.ap, f.recall, f.f1, e.error, g.gap,
+    SELECT t."group", t.n, t.hits / t.n AS accuracy, t.cost / t.n AS cost, s.auc, s.ap, f.recall, f.f1, e.error, g.gap,
            (coalesce(s.loss, 0) + (t.n - coalesce(s.known, 0)) * -ln(1e-7)) / t.n AS loss,
            (coalesce(s.squares, 0) + (t.n - coalesce(s.known, 0))) / t.n / 2 AS brier
     FROM totals t LEFT JOIN sums s ON s."group" = t."group"
@@ -76,7 +77,8 @@ lines AS (
     SELECT w."group", 1 AS part, v.place, v.metric, NULL::text AS class, NULL::text AS predicted, v.value, w.n AS n
     FROM whole w CROSS JOIN LATERAL (VALUES
         (1, 'accuracy', w.accuracy), (2, 'balanced_accuracy', w.recall), (3, 'auc', w.auc), (4, 'average_precision', w.ap),
-        (5, 'log_loss', w.loss), (6, 'f1', w.f1), (7, 'brier', w.brier), (8, 'calibration_error', w.error), (9, 'ece', w.gap)) v (place, metric, value)
+        (5, 'log_loss', w.loss), (6, 'f1', w.f1), (7, 'brier', w.brier), (8, 'calibration_error', w.error), (9, 'ece', w.gap), (10, 'cost', w.cost)) v (place, metric, value)
+    WHERE v.metric <> 'cost' OR EXISTS (SELECT FROM model m WHERE m.costs IS NOT NULL)
     UNION ALL
     SELECT f."group", 2, v.place, v.metric, f.class, NULL, v.value, v.n
     FROM found f JOIN totals t ON t."group" = f."group"

@@ -100,7 +100,9 @@ def _make_statement(labelled: LabelledRows) -> tuple[str, tuple[object, ...]]:
         sets = dict.fromkeys(GROUPING_SETS, "")
     if not labelled.version.classes:
         return sql("understanding.regression", **sets), ()
-    return sql("understanding.classification", **sets), (list(labelled.version.classes),)
+    costs = labelled.version.calibration.costs
+    values = (list(labelled.version.classes), json.dumps(costs) if costs else None)
+    return sql("understanding.classification", **sets), values
 
 
 def evaluation_blocks_of(

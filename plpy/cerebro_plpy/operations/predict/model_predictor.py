@@ -219,8 +219,8 @@ def _describe_member(version: Version, member: Member) -> JsonObject:
         job["share"] = member.share
     if version.recipe.target_scale is not None:
         job["scale"] = version.recipe.target_scale.to_json()
-    if version.calibration.for_trainer is not None:
-        job["calibration"] = version.calibration.for_trainer
+    if version.calibration.corrects_classes:
+        job["calibration"] = version.calibration.describe(version.classes)
     return job
 
 

@@ -19,6 +19,7 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.database.source_rows import caller_rows
 from cerebro_plpy.limits import poll_between
 from cerebro_plpy.nouns import count_nouns
+from cerebro_plpy.operations import cost_matrix
 from cerebro_plpy.operations.fit.cost_limits import read_prices
 from cerebro_plpy.operations.train.estimated_plan import (
     PlannedTraining,
@@ -81,7 +82,7 @@ def explain_train(db: Database, arguments: TrainArguments) -> list[Row]:
     with caller_rows(db, db.reading, SETTINGS, open_session) as rows:
         table = read_table(rows, MODULE, source, request.table_options, rows.writes)
         table = sample_to_budget(request, db, rows.session, table)
-    metric = resolve_metric(MODULE, table.target.task, arguments.metric)
+    metric = resolve_metric(MODULE, table.target.task, request.arguments.metric)
     load = make_workload(request, db.platform, table, count_segments(request, db, table))
     effort = plan_effort(request, table, load)
     prior_configs = find_prior_configs(request, session, table)
@@ -145,14 +146,20 @@ def _explain_data(request: TrainRequest, table: RawTable, metric: str) -> Iterat
         reason = "an epoch over all rows would take longer than the budget"
         yield _make_row("rows", "sample", text, reason, {"share": table.share})
     yield _explain_rows("validation", table.validation_rows, "models are compared by these")
+    costs = request.parsed.costs
     reason = "usual"
-    if request.arguments.metric:
+    if costs and metric == cost_matrix.METRIC:
+        reason = "usual with costs, which need good probabilities"
+    elif request.arguments.metric:
         reason = "as metric says"
     text = "decides which model is the best"
     if metric in FINAL_METRICS:
         searched = SEARCH_NAMES[METRICS[target.task][metric]]
         text += f" at the end; the search goes by {searched}"
     yield _make_row("metric", metric, text, reason)
+    if costs:
+        text = cost_matrix.describe_prediction(costs, target.values)
+        yield _make_row("metric", "costs", text, "argument costs", costs)
 
 
 def _explain_rare_classes(request: TrainRequest, table: RawTable) -> Iterator[Row]:

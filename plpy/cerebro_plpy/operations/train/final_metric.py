@@ -106,11 +106,11 @@ def calibrate_result(
     Args:
         rows: predictions of the network for the rows that were held back, if there are any.
     """
-    calibration = fit_calibration(train_spec.task, train_spec.metric, rows)
+    calibration = fit_calibration(train_spec.task, train_spec.metric, rows, train_spec.costs)
     result = result._replace(margin=calibration.margin, calibration=calibration)
     if not rows:
         return result, rows
     rows = calibration.correct(rows)
-    if result.value is None or calibration.for_trainer is not None:
+    if result.value is None or calibration.corrects_classes:
         result = result._replace(value=SCORES[train_spec.metric](rows))
     return result, rows

@@ -37,6 +37,7 @@ from cerebro_plpy.operations.train.holdout_predictions import (
 )
 from cerebro_plpy.operations.train.run_results import RunResults, has_value
 from cerebro_plpy.operations.train.train_ensemble import Candidate, build_ensemble
+from cerebro_plpy.operations.train.train_report import report_threshold
 from cerebro_plpy.operations.train.version_importance import NewVersion, add_importance
 from cerebro_plpy.operations.train_budget import (
     compute_max_candidates,
@@ -57,6 +58,7 @@ from cerebro_plpy.preprocessing.learning.class_notices import (
 from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.scoring.class_costs import average_cost
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, predicts_better
 from cerebro_plpy.preprocessing.scoring.metrics import (
     SCORES,
@@ -125,7 +127,7 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     is_value_known = has_value(result, train_spec.metric)
     entry = model_registry.find_model(control, train_spec.model)
     is_first = entry is None or entry.deployed is None
-    needs_rows = is_regression or not is_value_known or not is_first
+    needs_rows = is_regression or not is_value_known or not is_first or bool(train_spec.costs)
     if rows and not scored_rows and (needs_rows or rows.table.rows <= MAX_REPORTED_ROWS):
         scored_rows = predict_holdout(results.context, rows, network)
     if not is_value_known:
@@ -178,13 +180,7 @@ def _report_version(
         f"model {train_spec.model!r}: version {version}, which is {_list_keys(keys)} of run "
         f"{results.run.run_id} with {train_spec.metric} {value}, {outcome}"
     )
-    threshold = result.calibration.threshold
-    if threshold is not None:
-        results.db.notice(
-            f"version {version} of model {train_spec.model!r} predicts "
-            f"{train_spec.classes[1]!r} from a probability of {threshold:.4g} on, which is best "
-            f"for {train_spec.metric} of the rows held back"
-        )
+    report_threshold(results.db, train_spec, version, result.calibration)
 
 
 def _report_unpredicted_classes(
@@ -310,10 +306,10 @@ def _complete_group_result(
     metric = results.train_spec.metric
     if results.train_spec.final_metric is None and not has_value(result, metric):
         result = result._replace(value=None)
-    if rows is None or time.monotonic() >= deadline:
-        return result
-    network = results.make_network(result, config)
-    scored_rows = predict_holdout(results.context, rows, network, config["group_value"])
+    scored_rows: Sequence[ScoredRow] = []
+    if rows is not None and time.monotonic() < deadline:
+        network = results.make_network(result, config)
+        scored_rows = predict_holdout(results.context, rows, network, config["group_value"])
     return calibrate_result(results.train_spec, result, scored_rows)[0]
 
 
@@ -325,7 +321,8 @@ def _compare_with_deployed(
 ) -> Comparison:
     """Compare a run with the deployed version over the same rows.
 
-    A version that cannot predict these rows is worse than any other.
+    A version that cannot predict these rows is worse than any other. A version of other costs than
+    the run is compared by the costs of the run first.
 
     Args:
         scored_rows: predictions of the new version.
@@ -349,17 +346,23 @@ def _compare_with_deployed(
             rows = read_holdout_rows(catalog, results.context.reader, run, COMPARED)
         if not rows or not scored_rows:
             return Comparison(False, "the packed rows of the run were removed")
-        deployed_rows = _predict_members(results.context, rows, deployed.before_refit)
+        deployed_rows = deployed.calibration.correct(
+            _predict_members(results.context, rows, deployed.before_refit)
+        )
     except UNUSABLE as error:
         results.db.notice(
             f"the deployed version of model {train_spec.model!r} can no longer predict: "
             f"{error.message}"
         )
         return Comparison(True)
+    costs = train_spec.costs
+    if costs and costs != deployed.calibration.costs:
+        cost = average_cost(costs, scored_rows)
+        deployed_cost = average_cost(costs, deployed_rows)
+        if cost != deployed_cost:
+            return Comparison(cost < deployed_cost)
     metrics = (train_spec.metric, FALLBACK_METRICS[train_spec.task])
-    return Comparison(
-        predicts_better(metrics, scored_rows, deployed.calibration.correct(deployed_rows))
-    )
+    return Comparison(predicts_better(metrics, scored_rows, deployed_rows))
 
 
 def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:

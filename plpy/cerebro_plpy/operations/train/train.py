@@ -426,4 +426,5 @@ def make_train_spec(
         query=query and QueryRecord(query.text, query.path, query.objects),
         may_return=may_return(request.arguments),
         refit=request.refit,
+        costs=request.parsed.costs,
     )

@@ -1,7 +1,8 @@
-"""The messages of `cerebro.train` about its table, before anything is trained."""
+"""The messages of `cerebro.train` about its table, and about what its version predicts."""
 
 from __future__ import annotations
 
+from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.operations.train.train_request import TrainRequest
@@ -17,6 +18,7 @@ from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.remarks.column_remarks import columns_argument
 from cerebro_plpy.preprocessing.rows.last_border import describe_distance
+from cerebro_plpy.preprocessing.scoring.calibration import Calibration
 from cerebro_plpy.run.request.run_request import FitRequest
 
 
@@ -139,4 +141,20 @@ def describe_decisions(request: TrainRequest, table: RawTable, fit_request: FitR
         f"{count_nouns(fit_request.spec.epochs, 'epoch')} each{describe_rates(request)}, in "
         f"{request.parsed.budget:g} s{search}. See cerebro.plan() with the same arguments, and the "
         "arguments columns, types, split, models, space, configs, epochs and budget for more."
+    )
+
+
+def report_threshold(
+    db: Database, train_spec: TrainSpec, version: int, calibration: Calibration
+) -> None:
+    """Give a notice if a version of two classes does not predict the more probable one."""
+    threshold = calibration.threshold
+    if threshold is None:
+        return
+    reason = f"is best for {train_spec.metric} of the rows held back"
+    if calibration.costs:
+        reason = "has the smallest expected cost"
+    db.notice(
+        f"version {version} of model {train_spec.model!r} predicts {train_spec.classes[1]!r} from "
+        f"a probability of {threshold:.4g} on, which {reason}"
     )

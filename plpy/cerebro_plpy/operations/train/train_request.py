@@ -32,6 +32,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter, quote_text
 from cerebro_plpy.limits import Poll, poll_between
+from cerebro_plpy.operations import cost_matrix
 from cerebro_plpy.operations.template_choice import TemplateChoice
 from cerebro_plpy.operations.train import model_name
 from cerebro_plpy.operations.train.incumbent_holdout import follow_incumbent
@@ -56,7 +57,7 @@ from cerebro_plpy.preprocessing.rows.opened_source import TableOptions
 from cerebro_plpy.preprocessing.rows.split import Split, read_split
 from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER
 from cerebro_plpy.preprocessing.values.columns import read_source_columns
-from cerebro_plpy.records import dataclass, field
+from cerebro_plpy.records import dataclass, field, replace
 from cerebro_plpy.tables.models import model_registry
 from cerebro_plpy.tables.models.model_registry import ModelEntry
 from cerebro_plpy.tables.template_configs import choose_metric
@@ -149,16 +150,15 @@ def make_train_request(
         for table in filter(None, (source, holdout)):
             columns = read_source_columns(session, table)
             check_group_column(module, columns, arguments.group_by, parsed.target, table)
-    named_configs = read_named_configs(module, session, arguments.start_from)
     return TrainRequest(
         module=module,
-        arguments=arguments,
+        arguments=_add_metric(arguments, parsed),
         parsed=parsed,
         source=source,
         model=model,
         table_options=options,
         seed=seed,
-        named_configs=named_configs,
+        named_configs=read_named_configs(module, session, arguments.start_from),
         core_share=measure_core_share(),
         template_choice=TemplateChoice(
             module=module,
@@ -170,6 +170,13 @@ def make_train_request(
             )._replace(may_sample=arguments.group_by is None),
         ),
     )
+
+
+def _add_metric(arguments: TrainArguments, parsed: ParsedArguments) -> TrainArguments:
+    """Return the arguments with the metric that costs need, unless the call names one."""
+    if parsed.costs and arguments.metric is None:
+        return replace(arguments, metric=cost_matrix.METRIC)
+    return arguments
 
 
 def open_catalog(db: Database, module: str, arguments: TrainArguments) -> Catalog:

@@ -1,4 +1,7 @@
-"""The calibration of a version: corrections of predictions, learned from held-back rows."""
+"""The calibration of a version: corrections of its predictions.
+
+They are learned from held-back rows, but for the costs of mistakes, which the caller names.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,13 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cerebro_plpy.preprocessing.scoring.class_costs import (
+    NO_COSTS,
+    Costs,
+    choose_class,
+    list_costs,
+    read_costs,
+)
 from cerebro_plpy.preprocessing.scoring.error_quantiles import USUAL_LEVEL, ErrorQuantiles
 from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
 from cerebro_plpy.preprocessing.scoring.temperature import BOUNDS, NEUTRAL, apply_temperature
@@ -17,6 +27,7 @@ class Calibration(NamedTuple):
     errors: ErrorQuantiles | None = None  # of a regression
     temperature: float = NEUTRAL  # of the probabilities of classes
     threshold: float | None = None  # the second of two classes is predicted from it on
+    costs: Costs = NO_COSTS  # decide what class is predicted, if there is no threshold
 
     @classmethod
     def from_json(cls, text: str) -> Calibration:
@@ -39,7 +50,7 @@ class Calibration(NamedTuple):
             threshold = float(threshold)
             if not 0 <= threshold <= 1:
                 raise ValueError(f"threshold is {threshold!r}")
-        return cls(errors, temperature, threshold)
+        return cls(errors, temperature, threshold, read_costs(value.get("costs", {})))
 
     @property
     def margin(self) -> float | None:
@@ -47,18 +58,40 @@ class Calibration(NamedTuple):
         return None if self.errors is None else self.errors.find_margin(USUAL_LEVEL)
 
     @property
-    def for_trainer(self) -> dict[str, Any] | None:
-        """The description for a trainer; None if no output is corrected."""
-        if self._replace(errors=None) == NO_CALIBRATION:
-            return None
-        entry: dict[str, Any] = {"temperature": self.temperature}
+    def is_fitted(self) -> bool:
+        """True if a correction was learned from rows; costs alone are not."""
+        return self._replace(costs=NO_COSTS) != NO_CALIBRATION
+
+    @property
+    def corrects_classes(self) -> bool:
+        """True if probabilities or predicted classes are corrected."""
+        return self._replace(errors=None) != NO_CALIBRATION
+
+    def describe(self, classes: Sequence[str]) -> dict[str, Any]:
+        """Return the description for a trainer.
+
+        Args:
+            classes: of the model, in the order of its outputs.
+        """
+        description = self._describe_probabilities()
+        if self.costs and self.threshold is None:
+            named_costs = list_costs(self.costs, classes)
+            description["costs"] = [named_cost._asdict() for named_cost in named_costs]
+        return description
+
+    def _describe_probabilities(self) -> dict[str, Any]:
+        description: dict[str, Any] = {"temperature": self.temperature}
         if self.threshold is not None:
-            entry["threshold"] = self.threshold
-        return entry
+            description["threshold"] = self.threshold
+        return description
 
     def to_json(self) -> str:
         """Return the calibration as JSON, without values that are defaults."""
-        value = self.for_trainer or {}
+        value: dict[str, Any] = {}
+        if self.corrects_classes:
+            value = self._describe_probabilities()
+        if self.costs:
+            value["costs"] = self.costs
         if self.errors is not None:
             value["errors"] = self.errors.to_json()
         return json.dumps(value)
@@ -69,6 +102,8 @@ class Calibration(NamedTuple):
             rows = [apply_temperature(row, self.temperature) for row in rows]
         if self.threshold is not None:
             rows = [self._decide(row, self.threshold) for row in rows]
+        elif self.costs:
+            rows = [row._replace(prediction=choose_class(row.classes, self.costs)) for row in rows]
         return rows
 
     def _decide(self, row: ScoredRow, threshold: float) -> ScoredRow:
