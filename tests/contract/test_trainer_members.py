@@ -144,6 +144,41 @@ def test_attributions_make_up_the_difference_of_the_sum(
     np.testing.assert_allclose(explained, change, atol=1e-5)
 
 
+@pytest.mark.long_for(framework=("jax", "torch"))
+def test_attributions_explain_the_corrected_probability_of_the_predicted_class(
+    trainer: Peer, members: list[Member], arrays: Arrays
+) -> None:
+    """Under a temperature and costs, which choose another class than the most probable one."""
+    named_cost = {"actual": 1, "predicted": 0, "cost": 9.0}
+    temperature = 0.6
+    calibration = {"temperature": temperature, "costs": [named_cost]}
+
+    def correct(outputs: np.ndarray) -> np.ndarray:
+        powers = np.maximum(outputs, 1e-7) ** (1 / temperature)
+        return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+    begin(trainer, members, calibration=calibration)
+    probabilities = correct(predict(trainer, arrays))
+    (kind, rows) = arrays[0]
+    blank = correct(predict(trainer, [(kind, np.zeros((1, 4), np.float32))]))
+    covered = rows.copy()
+    covered[:, :2] = 0
+    without_patch = correct(predict(trainer, [(kind, covered)]))
+    costs = 1.0 - np.eye(3)
+    costs[1, 0] = 9.0
+    classes = (probabilities @ costs).argmin(axis=1)
+    assert (classes != probabilities.argmax(axis=1)).any()
+    values, gaps = attributed(trainer, arrays, COLUMNS, [[[0, 1]]])
+    found = np.array(values, dtype=float).reshape(ROWS, -1)
+    gap = np.array(gaps, dtype=float).reshape(ROWS, -1)[:, 0]
+    chosen = np.arange(ROWS), classes
+    explained = found[:, :-1].sum(axis=1) - gap
+    np.testing.assert_allclose(explained, probabilities[chosen] - blank[0, classes], atol=1e-6)
+    lost = probabilities[chosen] - without_patch[chosen]
+    np.testing.assert_allclose(found[:, -1], lost, atol=1e-6)
+    assert np.abs(gap).max() < 0.02 * np.abs(found).max()
+
+
 @pytest.mark.one_framework
 @pytest.mark.parametrize("share", [0, -0.5, float("nan"), float("inf"), "1", True, None])
 def test_shares_are_finite_numbers_above_zero(trainer: Peer, share: object) -> None:

@@ -158,7 +158,8 @@ def wiped(framework: str) -> list[str]:
     _use(made, 40, 8, 0.1, made.modes[0])
     _train(made, 40, 8, FALLBACK)
     rows = np.ones((3, 4), np.float32)
-    made.attribute([rows], [[[0]], [[1, 2, 3]]], [], np.zeros(len(rows), np.int64))
+    (outputs,) = made.predict([rows])
+    made.attribute([rows], [[[0]], [[1, 2, 3]]], np.ones_like(outputs))
     made.wipe()
     seen = [
         *made.variables,

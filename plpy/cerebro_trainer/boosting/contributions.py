@@ -14,10 +14,11 @@ from cerebro_trainer.boosting.blocks import iterate_blocks
 from cerebro_trainer.boosting.loaded_model import LoadedModel
 from cerebro_trainer.boosting.model.forest import Forest
 from cerebro_trainer.boosting.model.spec import PackedInputs, TreesSpec
-from cerebro_trainer.boosting.transforms import average_slopes, compute_outputs
+from cerebro_trainer.boosting.transforms import average_slopes
+from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.nouns import count_nouns
-from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Columns, Units
+from cerebro_trainer.programs.learner import ColumnPositions, Columns
 from cerebro_trainer.wire.frames import Array, Float32Array
 
 MAX_WORK = 1 << 37
@@ -30,13 +31,9 @@ def attribute_rows(
     model: LoadedModel,
     matrix: Float32Array,
     columns: Columns,
-    patches: int,
-    units: Units,
-) -> Attributions:
-    """Attribute one unit of each row to the columns of the table.
-
-    Args:
-        patches: number of patches of pictures, which trees do not read.
+    unit_weights: Floats,
+) -> Array:
+    """Attribute a weighted sum of the units of each row to the columns of the table.
 
     Raises:
         ConfigError: the rows would take too long.
@@ -44,13 +41,20 @@ def attribute_rows(
     _check_work(model.forest, len(matrix))
     features = [find_features(spec.inputs, column) for column in columns]
     values = np.zeros((len(matrix), len(columns)))
-    gap = np.zeros(len(matrix))
     width = spec.outputs * (spec.inputs.columns + 1)
     for block in iterate_blocks(len(matrix), width, BLOCK_ROWS):
-        values[block], gap[block] = _attribute_block(
-            spec, model, matrix[block], features, units[block]
-        )
-    return Attributions(values, gap, np.zeros((len(matrix), patches)))
+        values[block] = _attribute_block(spec, model, matrix[block], features, unit_weights[block])
+    return values
+
+
+def find_mean_scores(model: LoadedModel, matrix: Float32Array) -> Floats:
+    """Return the mean scores of the training rows, from which contributions begin.
+
+    Args:
+        matrix: rows, of which the first is explained; each has the same mean scores.
+    """
+    means: Floats = model.explain(matrix[:1])[0, :, -1]
+    return means
 
 
 def _attribute_block(
@@ -58,18 +62,13 @@ def _attribute_block(
     model: LoadedModel,
     matrix: Float32Array,
     features: list[list[int]],
-    units: Units,
-) -> tuple[Array, Array]:
+    unit_weights: Floats,
+) -> Array:
     contributions = model.explain(matrix)
     means = contributions[0, :, -1]
-    scores = model.score(matrix)
-    outputs = compute_outputs(spec, scores)
-    unit_weights = np.eye(spec.units)[units]
-    slopes = average_slopes(spec, means, scores, unit_weights)
+    slopes = average_slopes(spec, means, model.score(matrix), unit_weights)
     weighted = (contributions[:, :, :-1] * slopes[:, :, np.newaxis]).sum(axis=1)
-    values = np.stack([weighted[:, positions].sum(axis=1) for positions in features], axis=1)
-    change = ((outputs - compute_outputs(spec, means[np.newaxis])) * unit_weights).sum(axis=1)
-    return values, values.sum(axis=1) - change
+    return np.stack([weighted[:, positions].sum(axis=1) for positions in features], axis=1)
 
 
 def find_features(inputs: PackedInputs, column: ColumnPositions) -> list[int]:

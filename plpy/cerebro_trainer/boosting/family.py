@@ -15,7 +15,7 @@ import numpy as np
 from cerebro_trainer.boosting import library
 from cerebro_trainer.boosting.blocks import iterate_blocks
 from cerebro_trainer.boosting.columns import ColumnReader
-from cerebro_trainer.boosting.contributions import attribute_rows
+from cerebro_trainer.boosting.contributions import attribute_rows, find_mean_scores
 from cerebro_trainer.boosting.growing import compute_base, join_arrays
 from cerebro_trainer.boosting.loaded_model import LoadedModel
 from cerebro_trainer.boosting.model.errors import TreesError
@@ -32,7 +32,7 @@ from cerebro_trainer.data.row_weights import ClassWeight, add_weights
 from cerebro_trainer.errors import ConfigError, DamagedState, RequestError
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.nouns import count_nouns
-from cerebro_trainer.programs.learner import Attributions, Columns, Learner, Sums, Units
+from cerebro_trainer.programs.learner import Columns, Learner, Sums
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire.frames import Array, Arrays, Float32Array
 
@@ -295,11 +295,14 @@ class BoostedTrees(Learner):
     def check_state(self) -> None:
         self.forest  # noqa: B018 (checked when it is used first)
 
-    def attribute(
-        self, inputs: Arrays, columns: Columns, patches: Columns, units: Units
-    ) -> Attributions:
+    def predict_baseline(self, inputs: Arrays) -> Array:
+        scores = find_mean_scores(self._load(), self._reader.read(inputs))
+        (output,) = compute_outputs(self.spec, scores[np.newaxis])
+        return np.asarray(output)
+
+    def attribute(self, inputs: Arrays, columns: Columns, unit_weights: Floats) -> Array:
         matrix = self._reader.read(inputs)
-        return attribute_rows(self.spec, self._load(), matrix, columns, len(patches), units)
+        return attribute_rows(self.spec, self._load(), matrix, columns, unit_weights)
 
 
 def _join_weights(buffers: Sequence[Buffer]) -> Any:

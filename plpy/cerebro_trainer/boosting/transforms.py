@@ -54,32 +54,32 @@ def _average_slope(spec: TreesSpec, begin: Floats, end: Floats) -> Floats:
 
 
 def average_slopes(spec: TreesSpec, begin: Floats, end: Floats, units: Floats) -> Floats:
-    """Return the mean slopes of an output by the scores, on the straight way between two scores.
+    """Return the mean slopes of a weighted sum of outputs, on the straight way between two scores.
 
-    The differences of the scores times these slopes add up to the difference of the outputs.
+    The differences of the scores times these slopes add up to the difference of the sums.
 
     Args:
         begin: scores of a baseline, shape (outputs,).
         end: scores of rows, shape (rows, outputs).
-        units: 1 for the unit of each row, else 0, shape (rows, units).
+        units: weights of the units in the output, shape (rows, units).
 
     Returns:
         The slopes, shape (rows, outputs).
     """
     if spec.has_logarithms:
-        return _average_slope(spec, begin, end)
+        return units * _average_slope(spec, begin, end)
     if spec.units == 1:
-        return np.ones_like(end)
+        return units
     points, weights = np.polynomial.legendre.leggauss(POINTS)
     slopes = np.zeros_like(end)
     for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
         outputs = compute_outputs(spec, begin + point * (end - begin))
-        explained = (outputs * units).sum(axis=1, keepdims=True)
         if spec.outputs == 1:
             sign = units[:, 1:] - units[:, :1]
-            slopes += weight * sign * explained * (1.0 - explained)
+            slopes += weight * sign * outputs[:, :1] * outputs[:, 1:]
         else:
-            slopes += weight * explained * (units - outputs)
+            total = (outputs * units).sum(axis=1, keepdims=True)
+            slopes += weight * outputs * (units - total)
     return slopes
 
 

@@ -7,7 +7,7 @@ Members may be of several families, and several of them may have the same progra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from cerebro_trainer.commands.jobs import DatasetKeys, StateJob
 from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.errors import ConfigError, RequestError, TrainerError
-from cerebro_trainer.programs.learner import Attributions, Columns, Learner, Units
+from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Columns, Learner
 from cerebro_trainer.wire.fields import Header, if_present, number
 from cerebro_trainer.wire.frames import Array, Arrays
 
@@ -82,27 +82,65 @@ class PredictJob(StateJob):
         return [total.astype(np.float32) for total in sums]
 
     def attribute(self, inputs: Arrays, columns: Columns, patches: Columns) -> Attributions:
-        """Attribute the largest unit of each row's output to columns and patches.
+        """Attribute the number, or the probability of the predicted class, of each row.
 
-        Attributions of a weighted sum are the weighted sum of attributions.
+        The attributions of a weighted sum are the weighted sum of attributions. Those of a
+        corrected probability are multiplied by its mean slopes by the outputs.
         """
-        units = self._find_largest_units(inputs)
-        parts = [
-            member.learner.attribute(inputs, columns, patches, units).scaled(member.share)
-            for member in self._iterate()
-        ]
-        return Attributions(*(sum(arrays[1:], arrays[0]) for arrays in zip(*parts, strict=True)))
+        outputs = self._predict_units(inputs)
+        corrected = self.calibration.correct(outputs)
+        classes = self.calibration.choose_classes(corrected)
+        baseline = self._add_shares(lambda learner: learner.predict_baseline(inputs))
+        slopes = self.calibration.average_slopes(baseline, outputs, classes)
+        values = self._add_shares(lambda learner: learner.attribute(inputs, columns, slopes))
+        rows = np.arange(len(outputs))
 
-    def _find_largest_units(self, inputs: Arrays) -> Units:
+        def measure_loss(other_outputs: Floats) -> Floats:
+            """Return what the explained units lose by other outputs."""
+            others = np.broadcast_to(self.calibration.correct(other_outputs), corrected.shape)
+            loss: Floats = corrected[rows, classes] - others[rows, classes]
+            return loss
+
+        losses = [measure_loss(self._predict_units(cover_patch(inputs, p))) for p in patches]
+        return Attributions(
+            values=values,
+            gap=values.sum(axis=1) - measure_loss(baseline[np.newaxis]),
+            patches=np.array(losses).reshape(-1, len(rows)).T,
+        )
+
+    def _predict_units(self, inputs: Arrays) -> Floats:
+        """Return the only output in double precision, shape (rows, units)."""
         (output,) = self.predict(inputs)
-        units: Units = output.reshape(len(output), -1).argmax(axis=1)
-        return units
+        return output.reshape(len(output), -1).astype(np.float64)
+
+    def _add_shares(self, compute: Callable[[Learner], Array]) -> Floats:
+        """Return the weighted sum of an array of each member."""
+        total: Floats = np.zeros(())
+        for member in self._iterate():
+            total = total + member.share * compute(member.learner)
+        return total
 
     def _iterate(self) -> Iterator[WeightedLearner]:
         """Yield the members in order; errors name the one that was yielded last."""
         for position, member in enumerate(self._members):
             self._active = position
             yield member
+
+
+def cover_patch(inputs: Arrays, patch: ColumnPositions) -> list[Array]:
+    """Return the inputs with 0 at these positions.
+
+    Pixels of a picture are too many to explain one by one, so patches of it are covered: occlusion
+    (Zeiler and Fergus, 2014, section 2.1).
+    """
+    covered_inputs = []
+    for array, positions in zip(inputs, patch, strict=True):
+        covered = array
+        if positions:
+            covered = array.copy()
+            covered[:, positions] = 0
+        covered_inputs.append(covered)
+    return covered_inputs
 
 
 def read_share(header: Header) -> float:

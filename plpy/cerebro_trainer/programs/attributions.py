@@ -4,9 +4,6 @@ Integrated gradients (Sundararajan, Taly and Yan, 2017): the inputs change evenl
 where all are 0, to the row itself. The attribution of a column is what it adds to the output on
 this path. All attributions together are the difference of both outputs, apart from the error of
 the numerical integral.
-
-Pixels of a picture are too many to explain one by one, so patches of it are covered: occlusion
-(Zeiler and Fergus, 2014, section 2.1).
 """
 
 from __future__ import annotations
@@ -17,10 +14,11 @@ from typing import Any, TypeAlias
 import keras
 import numpy as np
 
+from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.models.differentiable import build_differentiable
 from cerebro_trainer.models.keras_model import unwrap_single
 from cerebro_trainer.models.layer_arguments import Node
-from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Columns, Units
+from cerebro_trainer.programs.learner import Columns
 from cerebro_trainer.wire.frames import Array, Arrays
 
 Gradient: TypeAlias = Callable[[Arrays, Arrays, Array], list[Array]]
@@ -57,47 +55,24 @@ class IntegratedGradients:
         self._fixed_inputs = parts.shared_inputs  # also used without an embedding
 
     def explain(
-        self,
-        predict: Callable[[Arrays], list[Array]],
-        inputs: Arrays,
-        batch_size: int,
-        columns: Columns,
-        patches: Columns,
-        units: Units,
-    ) -> Attributions:
-        """Return attributions of one unit of each row.
+        self, inputs: Arrays, batch_size: int, columns: Columns, unit_weights: Floats
+    ) -> Array:
+        """Return the attributions of a weighted sum of units to columns, shape (rows, columns).
 
         Args:
-            predict: returns the outputs of the model itself.
             batch_size: rows per call of the gradient.
         """
         rows = len(inputs[0])
-        (output,) = predict(inputs)
-        (blank,) = predict([np.zeros_like(array[:1]) for array in inputs])
-        values = output.reshape(rows, -1).astype(np.float64)
-        unit_weights = np.eye(values.shape[1], dtype=np.float32)[units]
-
-        def measure_loss(other_output: Array) -> Array:
-            """Return what the explained units lose by another output."""
-            other_values = other_output.reshape(len(other_output), -1).astype(np.float64)
-            return np.asarray(((values - other_values) * unit_weights).sum(axis=1))
-
         # Whole batches need only one compiled shape.
         padding = -rows % batch_size
         padded_inputs = [_append_zeros(array, padding) for array in inputs]
-        padded_weights = _append_zeros(unit_weights, padding)
+        padded_weights = _append_zeros(unit_weights.astype(np.float32), padding)
         parts = []
         for begin in range(0, rows, batch_size):
             batch = slice(begin, begin + batch_size)
             batch_inputs = [array[batch] for array in padded_inputs]
             parts.append(self._attribute_batch(batch_inputs, padded_weights[batch], columns))
-        attributions = np.concatenate(parts)[:rows]
-        losses = [measure_loss(*predict(cover_patch(inputs, patch))) for patch in patches]
-        return Attributions(
-            values=attributions,
-            gap=attributions.sum(axis=1) - measure_loss(blank),
-            patches=np.array(losses).reshape(-1, rows).T,
-        )
+        return np.concatenate(parts)[:rows]
 
     def _attribute_batch(self, inputs: Arrays, unit_weights: Array, columns: Columns) -> Array:
         """Return the attribution of each column, shape (rows, columns)."""
@@ -155,18 +130,6 @@ class IntegratedGradients:
             for total, gradient in zip(totals, gradients, strict=True):
                 total += weight * gradient
         return totals
-
-
-def cover_patch(inputs: Arrays, patch: ColumnPositions) -> list[Array]:
-    """Return the inputs with 0 at these positions."""
-    covered_inputs = []
-    for array, positions in zip(inputs, patch, strict=True):
-        covered = array
-        if positions:
-            covered = array.copy()
-            covered[:, positions] = 0
-        covered_inputs.append(covered)
-    return covered_inputs
 
 
 def _keep_only(array: Array, positions: Sequence[int]) -> Array:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import keras
 import numpy as np
 
+from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.models import frozen_prefix, keras_model
 from cerebro_trainer.models.dtype_policy import needs_loss_scaling
 from cerebro_trainer.models.frozen_weights import find_frozen_weights
@@ -23,7 +24,7 @@ from cerebro_trainer.programs.compile_params import CompileArguments, make_compi
 from cerebro_trainer.programs.fusion import Member, Order
 from cerebro_trainer.programs.hyperparameters import HyperparameterVariables
 from cerebro_trainer.programs.io_spec import IoSpec, Output
-from cerebro_trainer.programs.learner import Attributions, Columns, Descriptions, Sums, Units
+from cerebro_trainer.programs.learner import Columns, Descriptions, Sums
 from cerebro_trainer.programs.metrics import CompiledMetrics
 from cerebro_trainer.programs.program import Program
 from cerebro_trainer.state.layout import Layout
@@ -309,13 +310,11 @@ class KerasProgram(Program):
             model: has one output, and some of the layers of this program's network.
         """
 
-    def attribute(
-        self,
-        inputs: Arrays,
-        columns: Columns,
-        patches: Columns,
-        units: Units,
-    ) -> Attributions:
+    def predict_baseline(self, inputs: Arrays) -> Array:
+        (output,) = self.predict([np.zeros_like(array[:1]) for array in inputs])
+        return output.reshape(-1)
+
+    def attribute(self, inputs: Arrays, columns: Columns, unit_weights: Floats) -> Array:
         arrays = self.io_spec.convert_inputs(inputs)
         if self.explanation is None:
             self.explanation = IntegratedGradients(self._node, self.compile_gradient)
@@ -324,7 +323,7 @@ class KerasProgram(Program):
         ):
             variable.assign(original)
         batch_size = self.choose_evaluation_batch(arrays)
-        return self.explanation.explain(self.predict, arrays, batch_size, columns, patches, units)
+        return self.explanation.explain(arrays, batch_size, columns, unit_weights)
 
     @abstractmethod
     def compile_gradient(self, model: keras.Model) -> Gradient:

@@ -12,9 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.errors import ConfigError
 from cerebro_trainer.models.program_spec import ProgramSpec
@@ -27,8 +25,6 @@ Sums: TypeAlias = list[list[float]]
 ColumnPositions: TypeAlias = Sequence[Sequence[int]]
 """Positions of one table column in a row of each input array, by input."""
 Columns: TypeAlias = Sequence[ColumnPositions]
-Units: TypeAlias = npt.NDArray[np.int64]
-"""Position of one unit of the flattened output, by row."""
 Descriptions: TypeAlias = list[dict[str, object]]
 """JSON objects, one per thing that is described."""
 
@@ -41,7 +37,7 @@ MAX_INHERITED_BYTES = 256 << 20
 
 
 class Attributions(NamedTuple):
-    """Contribution of each column to one output, by row."""
+    """Contribution of each column to a number or a probability, by row."""
 
     values: Array  # what the columns add to the output; shape (rows, columns)
     gap: Array  # by how much the sum of all columns misses the output; shape (rows,)
@@ -63,7 +59,7 @@ class Learner(ABC):
        unchanged.
     3. Training depends on the variables, the rows, their order, and the arguments alone. Earlier
        configs of the learner have no influence.
-    4. `evaluate`, `predict` and `attribute` leave `read()` unchanged.
+    4. `evaluate`, `predict`, `predict_baseline` and `attribute` leave `read()` unchanged.
     5. `evaluate` returns sums: those of two buffers add up to those of both together.
     """
 
@@ -144,17 +140,25 @@ class Learner(ABC):
         """Return the outputs, each of shape (rows, ...), for inputs of shape (rows, ...)."""
 
     @abstractmethod
-    def attribute(
-        self,
-        inputs: Arrays,
-        columns: Columns,
-        patches: Columns,
-        units: Units,
-    ) -> Attributions:
-        """Attribute one unit of each row's output to its columns.
+    def predict_baseline(self, inputs: Arrays) -> Array:
+        """Return the output that attributions begin from: that of a row of zeros, or a mean row.
 
-        The learner's only output is compared with that of a baseline: of a row of zeros, or of a
-        mean row. A patch is covered by zeros.
+        Args:
+            inputs: rows, which have the shapes of the inputs.
+
+        Returns:
+            The learner's only output, flattened.
+        """
+
+    @abstractmethod
+    def attribute(self, inputs: Arrays, columns: Columns, unit_weights: Floats) -> Array:
+        """Attribute a weighted sum of the units of each row's output to its columns.
+
+        Args:
+            unit_weights: shape (rows, units).
+
+        Returns:
+            What each column adds to the sum of the baseline, shape (rows, columns).
         """
 
     def open_board(self, folder: str) -> Board:

@@ -27,7 +27,7 @@ from cerebro_trainer.commands.program_cache import ProgramCache
 from cerebro_trainer.commands.trainer import UNANSWERED, Trainer
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.models.program_spec import ProgramSpec
-from cerebro_trainer.programs.learner import Attributions, ColumnPositions, Sums, Units
+from cerebro_trainer.programs.learner import ColumnPositions, Sums
 from cerebro_trainer.programs.program import Framework, PendingLoss, Program
 from cerebro_trainer.state.layout import Layout
 from cerebro_trainer.wire import frames
@@ -181,17 +181,13 @@ class Still(Program):
     def predict(self, inputs: Sequence[Array]) -> list[Array]:
         return [np.ones((len(inputs[0]), self._units), np.float32)]
 
+    def predict_baseline(self, inputs: Sequence[Array]) -> Array:
+        return np.zeros(self._units)
+
     def attribute(
-        self,
-        inputs: Sequence[Array],
-        columns: Sequence[ColumnPositions],
-        patches: Sequence[ColumnPositions],
-        units: Units,
-    ) -> Attributions:
-        rows = len(inputs[0])
-        return Attributions(
-            np.zeros((rows, len(columns))), np.zeros(rows), np.zeros((rows, len(patches)))
-        )
+        self, inputs: Sequence[Array], columns: Sequence[ColumnPositions], unit_weights: Array
+    ) -> Array:
+        return np.zeros((len(inputs[0]), len(columns)))
 
     def describe_cuts(self) -> list[dict[str, object]]:
         return [{"layer": "hidden", "shape": (2,), "flops": 1, "digest": "d"}]

@@ -18,6 +18,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.data.padding import join_batches
 from cerebro_trainer.errors import ConfigError
@@ -26,7 +27,7 @@ from cerebro_trainer.models.partition import partition_model
 from cerebro_trainer.models.program_spec import ProgramSpec
 from cerebro_trainer.programs.fusion import Order
 from cerebro_trainer.programs.keras_program import Tensors, compact, replace_method
-from cerebro_trainer.programs.learner import Attributions, Columns, Descriptions, Sums, Units
+from cerebro_trainer.programs.learner import Columns, Descriptions, Sums
 from cerebro_trainer.programs.memory import (
     MemoryBudget,
     PeakMemory,
@@ -244,13 +245,10 @@ class ShardedProgram(TensorflowProgram):
     def compute_features(self, layer: str, inputs: Arrays) -> Array:
         raise _make_unsupported_error("what its layers give is not told")
 
-    def attribute(
-        self,
-        inputs: Arrays,
-        columns: Columns,
-        patches: Columns,
-        units: Units,
-    ) -> Attributions:
+    def predict_baseline(self, inputs: Arrays) -> Array:
+        raise _make_unsupported_error("its predictions cannot be attributed to columns")
+
+    def attribute(self, inputs: Arrays, columns: Columns, unit_weights: Floats) -> Array:
         raise _make_unsupported_error("its predictions cannot be attributed to columns")
 
     def open_board(self, folder: str) -> Board:

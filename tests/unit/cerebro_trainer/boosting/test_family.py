@@ -218,9 +218,9 @@ def test_a_state_goes_through_bytes() -> None:
         assert other.evaluate(buffers[0]) == learner.evaluate(buffers[0])
 
 
-def find_zeros(buffer: Buffer) -> np.ndarray:
-    """The first unit of each row."""
-    return np.zeros(buffer.rows, np.int64)
+def weigh_first(buffer: Buffer) -> np.ndarray:
+    """Return weights of one unit of each row."""
+    return np.ones((buffer.rows, 1))
 
 
 def test_a_wiped_learner_has_nothing_left() -> None:
@@ -242,7 +242,8 @@ def test_a_damaged_state_is_refused_when_it_is_used() -> None:
         lambda: learner.evaluate(buffers[0]),
         lambda: learner.predict(buffers[0].inputs),
         learner.check_state,
-        lambda: learner.attribute(buffers[0].inputs, COLUMNS, [], find_zeros(buffers[0])),
+        lambda: learner.attribute(buffers[0].inputs, COLUMNS, weigh_first(buffers[0])),
+        lambda: learner.predict_baseline(buffers[0].inputs),
     ):
         with pytest.raises(DamagedState, match="leaf is not finite"):
             use()
@@ -253,21 +254,19 @@ def test_contributions_add_up_to_what_the_output_gains(units: int) -> None:
     learner, buffers = grown(units)
     inputs = [array[:40] for array in buffers[0].inputs]
     (outputs,) = learner.predict(inputs)
-    chosen = outputs.argmax(axis=1)
-    attributions = learner.attribute(inputs, COLUMNS, [COLUMNS[-1]], chosen)
-    assert attributions.values.shape == (40, len(COLUMNS)) and attributions.patches.shape == (40, 1)
-    assert np.abs(attributions.gap).max() < 1e-6
-    gain = outputs.max(axis=1) - attributions.values.sum(axis=1)
-    for unit in range(units):  # what is left is the output at the mean score, one for each unit
-        assert np.ptp(gain[chosen == unit]) < 1e-6 if (chosen == unit).any() else True
-    assert not attributions.values[:, [2, 7]].any() and attributions.values[:, [0, 4]].all()
+    weights = np.random.default_rng(1).normal(size=outputs.shape)
+    values = learner.attribute(inputs, COLUMNS, weights)
+    assert values.shape == (40, len(COLUMNS))
+    gain = ((outputs - learner.predict_baseline(inputs)) * weights).sum(axis=1)
+    np.testing.assert_allclose(values.sum(axis=1), gain, atol=1e-5)
+    assert not values[:, [2, 7]].any() and values[:, [0, 4]].all()
 
 
 def test_too_many_rows_are_not_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     learner, buffers = make_grown()
     monkeypatch.setattr("cerebro_trainer.boosting.contributions.MAX_WORK", 1000)
     with pytest.raises(ConfigError, match="too long to explain by 12 trees") as caught:
-        learner.attribute(buffers[0].inputs, COLUMNS, [], find_zeros(buffers[0]))
+        learner.attribute(buffers[0].inputs, COLUMNS, weigh_first(buffers[0]))
     assert caught.value.sqlstate == "54000"
 
 
@@ -340,10 +339,9 @@ def test_random_places_of_splits_depend_on_the_seed_alone() -> None:
 def test_contributions_to_logarithms_add_up_to_what_the_number_gains() -> None:
     learner, buffers = grow_counts()
     inputs = [array[:40] for array in buffers[0].inputs]
-    attributions = learner.attribute(inputs, COLUMNS, [], np.zeros(40, np.int64))
-    assert np.abs(attributions.gap).max() < 1e-6
-    gain = learner.predict(inputs)[0][:, 0] - attributions.values.sum(axis=1)
-    assert np.ptp(gain) < 1e-5
+    values = learner.attribute(inputs, COLUMNS, np.ones((40, 1)))
+    gain = learner.predict(inputs)[0][:, 0] - learner.predict_baseline(inputs)
+    np.testing.assert_allclose(values.sum(axis=1), gain, atol=1e-5)
 
 
 def test_rows_of_the_lowest_number_alone_are_learned_by_logarithms() -> None:

@@ -45,7 +45,7 @@ while f"{{count}}/0" in states:
     scores = loaded.score(matrix)
     assert scores.tobytes() == score_rows(learner.forest, matrix).tobytes()
     learner.evaluate(buffer)
-    learner.attribute(buffer.inputs, COLUMNS, [], np.zeros(buffer.rows, np.int64))
+    learner.attribute(buffer.inputs, COLUMNS, np.ones((buffer.rows, learner.spec.units)))
     count += 1
 print(count)
 """

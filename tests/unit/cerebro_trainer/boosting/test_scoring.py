@@ -175,12 +175,18 @@ def test_codes_are_looked_up_in_a_set(word: int, codes: list[int]) -> None:
     assert scoring.look_up_codes(many, numbers).tolist() == expected
 
 
-@given(st.sampled_from((1, 2, 3)), st.lists(st.floats(-10, 10), min_size=6, max_size=6))
-def test_slopes_explain_the_difference_of_outputs(units: int, numbers: list[float]) -> None:
+@given(
+    st.sampled_from((1, 2, 3)),
+    st.lists(st.floats(-10, 10), min_size=6, max_size=6),
+    st.lists(st.floats(-1, 1), min_size=3, max_size=3),
+)
+def test_slopes_explain_the_difference_of_weighted_outputs(
+    units: int, numbers: list[float], weights: list[float]
+) -> None:
     spec = SPECS[units]
     begin = np.array(numbers[: spec.outputs])
     end = np.array(numbers[3 : 3 + spec.outputs])[np.newaxis]
-    chosen = np.eye(units)[[0]]
+    chosen = np.array([weights[:units]])
     slopes = average_slopes(spec, begin, end, chosen)
     gain = compute_outputs(spec, end) - compute_outputs(spec, begin[np.newaxis])
     error = ((end - begin) * slopes).sum() - (gain * chosen).sum()
