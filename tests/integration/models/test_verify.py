@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -21,7 +22,7 @@ STATES = (
     "relkind = 'r'"
 )
 RUNS = "SELECT run_id, status FROM cerebro.run"
-FINDINGS = ["source", "packed rows", "software", "state"]
+FINDINGS = ["source", "packed rows", "software", "calibration", "state"]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,8 @@ def stayed(bench: Workbench) -> Iterator[str]:
     bench.rows(VISITORS)
     call = (
         "cerebro.train('visitors', 'stayed', 'stayed', models => '{realmlp_simple, linear}', "
-        "configs => 2, epochs => 4, workers => 1)"
+        "refit => 'none', "
+        'configs => 2, epochs => 4, workers => 1, costs => \'{"true": {"false": 2}}\')'
     )
     bench.rows(f"SELECT * FROM {call}")
     yield "stayed"
@@ -49,6 +51,45 @@ def test_a_version_comes_out_once_more_and_nothing_is_left(bench: Workbench, sta
     assert verify(bench) == dict.fromkeys(FINDINGS, True)
     assert any("It is removed from the log at its end" in line for line in bench.messages())
     assert (sorted(bench.rows(STATES)), sorted(bench.rows(RUNS))) == before
+
+
+def test_another_calibration_is_told(
+    bench: Workbench, shared_superuser: Workbench, stayed: str
+) -> None:
+    change = "UPDATE cerebro.version_log SET calibration = %s::jsonb WHERE model = 'stayed'"
+    read = "SELECT calibration::text FROM cerebro.version_log WHERE model = 'stayed'"
+    calibration = shared_superuser.value(read)
+    other = {**json.loads(calibration), "temperature": 3.25}
+    shared_superuser.rows(change, json.dumps(other))
+    assert verify(bench) == {**dict.fromkeys(FINDINGS, True), "calibration": False}
+    shared_superuser.rows(change, json.dumps({"costs": other["costs"]}))
+    assert verify(bench) == {what: True for what in FINDINGS if what != "calibration"}
+    shared_superuser.rows(change, calibration)
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        ("fare", "ensemble => 3, configs => 2"),
+        ("stayed", "ensemble => 3, configs => 2, metric => 'f1'"),
+        ("stayed", "group_by => 'deck', configs => 1, costs => '{\"true\": {\"false\": 2}}'"),
+    ],
+    ids=["number", "ensemble", "groups"],
+)
+def test_calibrations_come_out_to_the_bit(
+    bench: Workbench, stayed: str, target: str, options: str
+) -> None:
+    """Of a regression, of an ensemble, and of the model of each group."""
+    bench.rows(
+        f"SELECT FROM cerebro.train('visitors', '{target}', 'fitted', {options}, "
+        "models => '{linear, realmlp_simple}', epochs => 4, workers => 1, seed => 3)"
+    )
+    found = verify(bench, model="fitted")
+    assert all(found.values()), found
+    groups = {f"calibration of {group}" for group in "ab" if "group_by" in options}
+    assert groups <= found.keys()
+    assert target == "stayed" or "calibration" in found
+    bench.rows("SELECT cerebro.drop_model('fitted')")
 
 
 def test_what_cannot_be_verified_is_refused(

@@ -8,7 +8,8 @@ run. Neither the repeated run nor its states remain afterwards.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from cerebro_plpy.configs.train_spec import TrainSpec
@@ -36,11 +37,13 @@ from cerebro_plpy.operations.fit.input_tables import (
     find_packed_inputs,
 )
 from cerebro_plpy.operations.live.logged_models import check_unchanged
+from cerebro_plpy.operations.models.calibration_comparison import CalibrationComparison
 from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version
 from cerebro_plpy.operations.models.repeated_training import RepeatedTraining
-from cerebro_plpy.operations.models.state_comparison import StateComparison
+from cerebro_plpy.operations.models.state_comparison import StateComparison, StateResult
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.refit.all_rows import PackedRows, pack_all_rows
+from cerebro_plpy.operations.train.holdout_predictions import make_holdout_rows
 from cerebro_plpy.operations.train.model_lineage import (
     Lineage,
     RefitLineage,
@@ -53,13 +56,15 @@ from cerebro_plpy.operations.train.pack_training_data import (
     TrainingData,
     pack_training_data,
 )
+from cerebro_plpy.packing.packed_table import read_packed
 from cerebro_plpy.platform.call_context import CallContext, open_context
-from cerebro_plpy.platform.state_tables import SPLITS, packed_table_name
+from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.learning.recorded_table import read_with_recipe
 from cerebro_plpy.preprocessing.rows.groups import make_group_request, read_groups
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.lifecycle import reserve_run_id
+from cerebro_plpy.tables.models.model_versions import read_group_versions
 from cerebro_plpy.tables.template_configs import read_head
 
 MODULE = "verify"
@@ -138,7 +143,7 @@ class Reproduction:
     training: RepeatedTraining  # of the configurations that were compared with others
 
     def compare(self) -> Iterator[Finding]:
-        """Compare the source, the packed rows, the software and the states, in this order."""
+        """Compare the source, the packed rows, the software, the calibration and the states."""
         repacked = None
         try:
             repacked = self._pack_source()
@@ -155,10 +160,28 @@ class Reproduction:
             return
         yield self._compare_software()
         comparison = StateComparison(self.context, self.lineage)
-        for result in comparison.compare(states):
+        for result in chain(self._compare_calibrations(rows, states), comparison.compare(states)):
             yield Finding(*result)
         if self.lineage.refit is not None:
             yield from self._compare_refit(self.lineage.refit, rows, comparison)
+
+    def _compare_calibrations(
+        self, rows: PackedRows, states: Mapping[int, StoredState]
+    ) -> Iterator[StateResult]:
+        """Compare what was learned from the rows that were held back."""
+        validation = rows.inputs.validation
+        if validation is None:
+            return iter(())
+        table = read_packed(self.catalog, self.context.reader, validation)
+        comparison = CalibrationComparison(
+            context=self.context,
+            lineage=self.lineage,
+            group_versions=read_group_versions(self.catalog.db, MODULE, self.lineage.version),
+            rows=make_holdout_rows(table, self.lineage.train_spec),
+            run_id=self.training.run_id,
+            repeated=states,
+        )
+        return comparison.compare()
 
     @property
     def _run_name(self) -> str:

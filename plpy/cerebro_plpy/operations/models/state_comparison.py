@@ -19,9 +19,9 @@ EQUAL = "the same bits came out"
 
 
 class StateResult(NamedTuple):
-    """The result of the comparison of a state."""
+    """The result of the comparison of a state, or of a calibration."""
 
-    name: str  # "state", "state of <group>" or "state of member <position>"
+    name: str  # "state", "state of <group>" or "state of member <position>", or of a calibration
     ok: bool
     detail: str
 

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cerebro_plpy.configs.train_spec import GroupLayout
+from cerebro_plpy.configs.train_spec import GroupLayout, TrainSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, Steps
@@ -63,9 +63,13 @@ def read_holdout_rows(
     if not has_packed_rows(reader, run.run_id, side):
         return None
     table = read_packed(catalog, reader, find_packed(catalog, name, side))
-    train = run.spec.train
-    scale = Recipe.from_json(train.recipe).target_scale
-    return HoldoutRows(table, train.classes, train.grouping.layouts, scale)
+    return make_holdout_rows(table, run.spec.train)
+
+
+def make_holdout_rows(table: PackedTable, train_spec: TrainSpec) -> HoldoutRows:
+    """Return the packed rows of a table."""
+    scale = Recipe.from_json(train_spec.recipe).target_scale
+    return HoldoutRows(table, train_spec.classes, train_spec.grouping.layouts, scale)
 
 
 def has_packed_rows(reader: Session, run_id: int, side: str) -> bool:
