@@ -14,7 +14,7 @@ import pytest
 from roles import another_role
 from workbench import Workbench
 
-QUICK = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1, seed => 1"
+QUICK = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1, seed => 1, refit => 'none'"
 TABLE = """
     CREATE TABLE trips AS
     SELECT n AS id, n % 101 AS distance, n % 4 = 0 AS held, n * 37 % 11 * 3 + n % 101 * 10 AS near

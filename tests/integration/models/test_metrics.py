@@ -21,9 +21,9 @@ PARCELS = """
     FROM generate_series(1, 400) n, LATERAL (SELECT n * 7919 % 101 / 10.0 AS weight) w;
     CREATE VIEW kept AS SELECT * FROM parcels WHERE later"""
 SMALL = "columns => 'weight', split => 'column later', models => '{linear}', seed => 1"
-QUICK = f"{SMALL}, configs => 1, epochs => 3, ensemble => 1"
+QUICK = f"{SMALL}, configs => 1, epochs => 3, ensemble => 1, refit => 'none'"
 UNEVEN = f"""{SMALL.replace("seed => 1", "seed => 3")}, configs => 4, epochs => 12,
-    ensemble => 1, metric => 'balanced_accuracy',
+    ensemble => 1, metric => 'balanced_accuracy', refit => 'none',
     space => '{{"class_weight": ["none", "auto"], "lr": [0.02, 0.05]}}'"""
 TARGETS = {CLASSIFICATION: "zone", REGRESSION: "price"}
 ASKED = [(task, metric) for task, metrics in METRICS.items() for metric in metrics]

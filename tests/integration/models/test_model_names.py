@@ -14,7 +14,7 @@ from followed_hints import read_hint
 from roles import another_role, refused
 from workbench import Workbench
 
-QUICK = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1"
+QUICK = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1, refit => 'none'"
 ROWS = (
     "SELECT n AS id, n * 7919 % 1009 AS a, n * 31 % 17 AS b, {} AS big FROM generate_series(1, 300)"
     " n"

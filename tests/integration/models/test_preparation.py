@@ -17,7 +17,7 @@ SHOWN = """
 RUNS = "SELECT FROM cerebro.run WHERE run_id > %s"
 TRAIN = (
     "SELECT status FROM cerebro.train('pebbles', 'y', models => '{linear}', configs => 1, "
-    "epochs => 3, ensemble => 1, seed => 1)"
+    "epochs => 3, ensemble => 1, seed => 1, refit => 'none')"
 )
 PHASES = [
     "looking at the table",

@@ -216,7 +216,7 @@ def test_a_view_that_is_never_twice_the_same_is_read_once(bench: Workbench) -> N
     for name, count in (("drawn", 300), ("noisy", 600)):
         train(bench, name, "y", name)
         assert sum(bench.row(ROWS, name)) == count
-        run = bench.value("SELECT max(run_id) FROM cerebro.run")
+        run = bench.newest_run()
         shapes = [
             bench.value(f'SELECT sum(label_shape[1]) FROM cerebro_state."r{run}_{side}"')
             for side in ("training", "validation")

@@ -4,9 +4,16 @@ measure.
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import keras
+import numpy as np
 import pytest
 from roles import refused
 from workbench import Workbench
+
+import cerebro_db
+from cerebro_db.export.recipe.rows import RawRows
 
 BOATS = """
     CREATE TABLE boats AS
@@ -103,10 +110,21 @@ def test_both_states_come_out_once_more(boats: Workbench) -> None:
     assert boats.value(runs) == 0
 
 
-def test_a_file_has_the_states_that_predict(boats: Workbench) -> None:
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
+def test_files_have_the_states_that_predict(boats: Workbench, tmp_path: Path) -> None:
     data = boats.value("SELECT cerebro.export_model('again')")
     boats.rows("SELECT cerebro.import_model(%s, 'copied')", data)
-    assert boats.rows(PREDICTIONS, "copied") == boats.rows(PREDICTIONS, "again")
+    predictions = boats.rows(PREDICTIONS, "again")
+    assert boats.rows(PREDICTIONS, "copied") == predictions
+    with cerebro_db.connect(boats.url) as session:
+        network, description = session.export_keras("again", tmp_path / "again.keras")
+    rows = RawRows.of(description.read_text())
+    columns = ("length", "kind", "harbour")
+    cells = zip(*boats.rows(f"SELECT {', '.join(columns)} FROM boats ORDER BY id"), strict=True)
+    inputs = rows.inputs(dict(zip(columns, cells, strict=True)))
+    outputs = keras.saving.load_model(network).predict([*inputs.values()], verbose=0)
+    expected = [float(prediction) for _, prediction in predictions]
+    np.testing.assert_allclose(rows.answers(outputs).prediction, expected, rtol=1e-5)
 
 
 def test_versions_are_compared_by_the_states_before_it(boats: Workbench) -> None:

@@ -84,7 +84,8 @@ def test_other_calls_read_texts_too(bench: Workbench, validation: float) -> None
 def test_the_exported_recipe_reads_texts_and_values_alike(
     bench: Workbench, validation: float
 ) -> None:
-    recipe = bench.value("SELECT spec -> 'train' -> 'recipe' FROM cerebro.run")
+    query = "SELECT spec -> 'train' -> 'recipe' FROM cerebro.run WHERE run_id = %s"
+    recipe = bench.value(query, bench.newest_run())
     rows = RawRows.of(json.dumps(recipe))
     names = ["price", "weight", "sold", "share"]
 
