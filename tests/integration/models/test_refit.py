@@ -30,7 +30,7 @@ MEMBERS = """
     SELECT mst_key, run_id, refit_run_id FROM cerebro.model_member
     WHERE model = %s AND version = %s ORDER BY position"""
 STATE = "SELECT md5(string_agg(chunk, '' ORDER BY part)) FROM cerebro_state.r{}_m{}"
-PREDICTIONS = "SELECT id, prediction FROM cerebro.predict(%s, 'boats') ORDER BY id"
+PREDICTIONS = "SELECT id, prediction FROM cerebro.predict(%s, 'boats') ORDER BY id::integer"
 
 
 def train(bench: Workbench, model: str, more: str = "") -> None:
