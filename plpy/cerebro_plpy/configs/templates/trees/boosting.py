@@ -321,6 +321,8 @@ BOOSTING = TreesTemplate(
     fields=(*TREE_FIELDS, TEXT_WORDS, LINK, CLASS_WEIGHT),
     architecture=_architecture,
     skewed_starts=({LINK.name: LOG},),
+    # With these, a mixture was better on 30 of 54 tables than with trees of 16 to 127 leaves alone,
+    # and worse on 9.
     starts=(
         {"trees": 500, "learning_rate": 0.1, "leaves": 8, "min_rows": 10, "l2": 1.0},
         {"learning_rate": 0.05, "leaves": 31, "l2": 1.0, "column_share": 0.5, "row_share": 0.9},
@@ -330,7 +332,7 @@ BOOSTING = TreesTemplate(
             "min_rows": 5,
             "column_share": 0.7,
             "l2": 3.0,
-            "category_levels": 0,
+            "category_levels": 0,  # sets of codes leave out levels with few rows
         },
         {"splits": RANDOM},
     ),
