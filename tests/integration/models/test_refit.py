@@ -23,7 +23,7 @@ BOATS = """
     FROM generate_series(1, 400) n;
     ALTER TABLE boats ADD PRIMARY KEY (id)"""
 OPTIONS = (
-    "columns => '* except id', configs => 3, epochs => 3, ensemble => 4, seed => 2, "
+    "columns => '* except id', configs => 3, epochs => 8, ensemble => 4, seed => 2, "
     "models => '{linear, realmlp_simple}', search => NULL"
 )
 MEMBERS = """

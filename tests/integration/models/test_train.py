@@ -374,7 +374,7 @@ def test_what_did_well_before_is_tried_early(bench: Workbench, spare: str) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("target", "metric", "seed"), [("survived", "auc", 6), ("fare", "rmse", 1)]
+    ("target", "metric", "seed"), [("survived", "auc", 7), ("fare", "rmse", 1)]
 )
 def test_several_configurations_become_one_model(
     bench: Workbench, spare: str, target: str, metric: str, seed: int
@@ -388,7 +388,7 @@ def test_several_configurations_become_one_model(
     )
     options = (
         f"models => '{{realmlp_simple}}', configs => 4, epochs => 8, ensemble => 6, metric => "
-        f"'{metric}'"
+        f"'{metric}', refit => 'none'"
     )
     columns_named = "age, booked, " + ("fare" if target == "survived" else "deck")
     more = f"columns => '{columns_named}', seed => {seed}, split => 'column side'"
@@ -424,7 +424,7 @@ def test_several_configurations_become_one_model(
     row = bench.value(
         "SELECT cerebro.predict_row('spare', (SELECT to_jsonb(t) FROM sided t WHERE id = 5))"
     )
-    assert row["prediction"] == one[1] or row["prediction"] == pytest.approx(float(one[1]))
+    assert row["prediction"] == one[1] or float(row["prediction"]) == pytest.approx(float(one[1]))
     assert not [name for (name,) in bench.rows(STATES) if name.startswith(f"r{rows[0][0]}_c")]
     findings = (
         "SELECT string_agg(detail, '; ' ORDER BY what) FILTER (WHERE NOT ok) FROM "

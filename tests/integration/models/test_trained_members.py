@@ -25,7 +25,8 @@ def ships(bench: Workbench) -> Workbench:
     bench.rows(SHIPS)
     bench.rows(
         "SELECT FROM cerebro.train('ships', 'price', 'ships', models => '{linear, realmlp_simple}',"
-        " configs => 3, epochs => 2, ensemble => 4, seed => 2, columns => 'length, kind')"
+        " configs => 3, epochs => 6, ensemble => 4, seed => 2, columns => 'length, kind',"
+        " refit => 'none')"
     )
     assert len(bench.rows(MEMBERS, 1)) > 1
     return bench
