@@ -106,6 +106,20 @@ def test_visits_collect_and_the_last_one_grows(peer: Peer, units: int) -> None:
     assert later["loss"] < last["loss"] and metadata(peer.state())["step"] == "8"
 
 
+def test_rounds_that_time_has_ended_are_grown_again(peer: Peer) -> None:
+    """However late a growth begins, it has a second."""
+    trees = make_trees(3, trees=20_000, epochs=1, leaves=4)
+    load(peer, 3)
+    *_, last = run_epoch(peer, trees, NEW, 1, grow_until=0.0)
+    name, rounds = last["form"].split()
+    assert name == "trees" and 0 < int(rounds) < 20_000
+    state = peer.state()
+    forms = {"use": last["form"], "remaining_rows": 0, "known": {}}
+    *_, again = run_epoch(peer, trees, NEW, 1, forms=forms)
+    assert again["form"] == "trees" and again["loss"] == last["loss"]
+    assert content(peer.state()) == content(state)
+
+
 def test_a_collecting_visit_changes_nothing(peer: Peer) -> None:
     trees = make_trees()
     load(peer)

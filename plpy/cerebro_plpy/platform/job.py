@@ -37,6 +37,7 @@ class Job:
     visits: Sequence[JsonObject] | None = None  # of each state of a fusion
     beside: bool | None = None  # the state joins a fusion that another state began
     grows: Sequence[str] | None = None  # names of the datasets that trees grow over; see `Dataset`
+    grow_until: float | None = None  # time at which trees end to grow, in seconds since 1970
 
     @property
     def passes(self) -> int:

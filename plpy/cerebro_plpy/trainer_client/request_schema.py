@@ -22,7 +22,7 @@ FIELDS = {
     "begin": """
         job program program_key state result_key datasets fit order forms callbacks compilation
         unstored sealed recipe scale calibration buffers block_rows layers total visits beside
-        share grows
+        share grows grow_until
         """,
     "state": "sealed",
     "finish": "",

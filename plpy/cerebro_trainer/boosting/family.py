@@ -6,6 +6,7 @@ collect their buffers, and the last one grows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from cerebro_trainer.boosting import library
 from cerebro_trainer.boosting.blocks import iterate_blocks
 from cerebro_trainer.boosting.columns import ColumnReader
 from cerebro_trainer.boosting.contributions import attribute_rows, find_mean_scores
-from cerebro_trainer.boosting.growing import compute_base, join_arrays
+from cerebro_trainer.boosting.growing import GrowthPlan, compute_base, join_arrays
 from cerebro_trainer.boosting.loaded_model import LoadedModel
 from cerebro_trainer.boosting.model.errors import TreesError
 from cerebro_trainer.boosting.model.forest import Forest, list_variables
@@ -76,6 +77,8 @@ class BoostedTrees(Learner):
         self._reader = ColumnReader(self.spec)
         self._collected: dict[str, CollectedRows] = {}
         self._loaded: LoadedModel | None = None
+        # Rounds after which the time of the last growth was over; None if it was not
+        self.cut_rounds: int | None = None
         self._steps = 0  # pairs of a row and a tree that numpy has scored
         self._arrays = self.create_initial_state(0)
         self._forest: Forest | None = None
@@ -149,13 +152,16 @@ class BoostedTrees(Learner):
         """
         self._collected[key] = CollectedRows(buffers, class_weight)
 
-    def grow(self, keys: Sequence[str], rounds: int, seed: int) -> float | None:
+    def grow(
+        self, keys: Sequence[str], rounds: int, seed: int, until: float = math.inf
+    ) -> float | None:
         """Grow trees over collected datasets, which are then released.
 
         Args:
             keys: the datasets in the order of their rows, which decides bits.
             rounds: number of rounds; no more are grown than the state has room for.
             seed: seed of this growth.
+            until: see `GrowthPlan`.
 
         Returns:
             The mean loss of a training row after the growth; None without rows.
@@ -170,9 +176,10 @@ class BoostedTrees(Learner):
         targets = join_arrays([self._read_target(buffer) for buffer in buffers])
         weights = _join_weights([add_weights(buffer, part.class_weight) for part, buffer in parts])
         forest = self.forest
-        rounds = min(rounds, self.spec.trees - forest.rounds)
-        if rounds > 0:
-            self._forest = self._grow_forest(forest, buffers, targets, weights, rounds, seed)
+        plan = GrowthPlan(min(rounds, self.spec.trees - forest.rounds), seed, until)
+        self.cut_rounds = None
+        if plan.rounds > 0:
+            self._forest = self._grow_forest(forest, buffers, targets, weights, plan)
             self._arrays = self._forest.to_arrays()
         losses = self._compute_losses(buffers, targets.astype(np.float64))
         if weights is not None:
@@ -206,14 +213,14 @@ class BoostedTrees(Learner):
         buffers: Sequence[Buffer],
         targets: Array,
         weights: Float32Array | None,
-        rounds: int,
-        seed: int,
+        plan: GrowthPlan,
     ) -> Forest:
         if not forest.growths:
             forest = forest.append((), compute_base(self.spec, targets, weights))
         binned = self._memory.bin(self.spec, buffers, self._threads, self._read_matrices)
         scores = join_arrays([self._score(forest, buffer) for buffer in buffers])
-        growth = binned.grow(self.spec, targets, weights, scores, rounds, seed)
+        growth = binned.grow(self.spec, targets, weights, scores, plan)
+        self.cut_rounds = growth.cut_rounds
         grown = Forest.from_arrays(self.spec, forest.append(growth.trees, forest.base).to_arrays())
         if growth.trees:
             add = partial(growth.add_to, threads=self._threads)

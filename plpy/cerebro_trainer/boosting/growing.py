@@ -8,8 +8,10 @@ growths is part of a run.
 from __future__ import annotations
 
 import hashlib
+import math
+import time
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -52,15 +54,27 @@ def make_seed(*key: int) -> int:
     return int.from_bytes(digest[:8], "little") & ((1 << SEED_BITS) - 1)
 
 
+class GrowthPlan(NamedTuple):
+    """The rounds of a growth, its seed, and its end."""
+
+    rounds: int
+    seed: int
+    until: float = math.inf  # by time.time(); no round begins after it, except the first one
+
+
 class Growth:
     """The trees of some rounds, which LightGBM still has.
 
     Args:
         booster: their model in LightGBM, perhaps with further trees that have no split.
+        cut_rounds: rounds after which the time was over; None if it was not.
     """
 
-    def __init__(self, trees: list[Tree], booster: Any, outputs: int) -> None:
+    def __init__(
+        self, trees: list[Tree], booster: Any, outputs: int, cut_rounds: int | None = None
+    ) -> None:
         self.trees = trees
+        self.cut_rounds = cut_rounds
         self._booster = booster
         self._outputs = outputs
 
@@ -107,12 +121,11 @@ class BinnedRows:
         targets: Array,
         weights: Float32Array | None,
         scores: Floats,
-        rounds: int,
-        seed: int,
+        plan: GrowthPlan,
     ) -> Growth:
-        """Grow at most `rounds` rounds.
+        """Grow the rounds of a plan.
 
-        The rounds are fewer if no split improves the loss any more.
+        The rounds are fewer if no split improves the loss any more, or if the time is over.
 
         Args:
             targets: numbers, or indices of classes.
@@ -129,13 +142,22 @@ class BinnedRows:
         # Unlike `set_weight`, this also drops the weights of the growth before.
         self._dataset.set_field("weight", None if _are_equal(weights) else weights)
         self._dataset.set_init_score(scores.reshape(-1, order="F"))
-        parameters = {**self._parameters, **_list_growth_parameters(spec, seed)}
+        parameters = {**self._parameters, **_list_growth_parameters(spec, plan.seed)}
         booster = library.get().Booster(parameters, self._dataset)
-        for _ in range(rounds):
-            if booster.update():
-                break
+        cut_rounds = _grow_rounds(booster, plan)
         trees = list(read_trees(booster.model_to_string(num_iteration=-1), spec.set_words))
-        return Growth(_drop_empty_rounds(trees, spec.outputs), booster, spec.outputs)
+        trees = _drop_empty_rounds(trees, spec.outputs)
+        return Growth(trees, booster, spec.outputs, cut_rounds)
+
+
+def _grow_rounds(booster: Any, plan: GrowthPlan) -> int | None:
+    """Grow the rounds of a plan; return how many they were if the time was over, else None."""
+    for number in range(1, plan.rounds + 1):
+        if booster.update():
+            return None
+        if number < plan.rounds and time.time() >= plan.until:
+            return number
+    return None
 
 
 def _are_equal(weights: Float32Array | None) -> bool:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 from cerebro_trainer.boosting.growing import BinnedRows
 from cerebro_trainer.boosting.model.forest import Forest
 from cerebro_trainer.boosting.model.spec import PackedInputs, TreesSpec
-from cerebro_trainer.boosting.scoring import add_trees
+from cerebro_trainer.boosting.scoring import add_trees, repeat_base
 from cerebro_trainer.data.arrays import Floats
 from cerebro_trainer.data.buffers import Buffer
 from cerebro_trainer.wire.frames import Float32Array
@@ -64,7 +64,7 @@ class RowMemory:
         key = (id(buffer), spec.inputs)
         scores = self._take_prefix(key, forest)
         if scores is None:
-            scores = Scores(_repeat_base(forest, buffer.rows), 0)
+            scores = Scores(repeat_base(forest, buffer.rows), 0)
         if scores.rounds < forest.rounds and buffer.rows:
             add_trees(forest, read_matrix(buffer), scores.values, scores.rounds)
         scores.rounds = forest.rounds
@@ -154,7 +154,3 @@ class RowMemory:
 def _make_bins_key(spec: TreesSpec, buffers: Sequence[Buffer]) -> BinsKey:
     identities = tuple(map(id, buffers))
     return identities, spec.inputs, spec.max_bins, spec.native_categories
-
-
-def _repeat_base(forest: Forest, rows: int) -> Floats:
-    return forest.base.reshape(1, -1).repeat(rows, axis=0)

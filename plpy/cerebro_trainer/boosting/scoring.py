@@ -25,9 +25,14 @@ BLOCK_STEPS = 1 << 19
 
 def score_rows(forest: Forest, matrix: Float32Array) -> Floats:
     """Return the scores of rows, shape (rows, outputs)."""
-    scores = np.tile(forest.base, (len(matrix), 1))
+    scores = repeat_base(forest, len(matrix))
     add_trees(forest, matrix, scores, 0)
     return scores
+
+
+def repeat_base(forest: Forest, rows: int) -> Floats:
+    """Return the scores of rows before the first round: LightGBM has no negative zero there."""
+    return np.tile(forest.base + 0.0, (rows, 1))
 
 
 def add_trees(forest: Forest, matrix: Float32Array, scores: Floats, first_round: int) -> None:

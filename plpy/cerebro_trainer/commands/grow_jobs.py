@@ -7,6 +7,7 @@ each collects the rows of its segment, and the last one grows the trees of the e
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Sequence
 
@@ -20,7 +21,11 @@ from cerebro_trainer.programs.memory import MemoryBudget
 from cerebro_trainer.wire.frames import Reply
 
 FORM = "trees"
-"""The execution mode in replies."""
+"""The execution mode in replies; a number follows if time has ended a growth after so many rounds.
+"""
+FORMS = re.compile(rf"{FORM}(?: ([1-9][0-9]{{0,8}}))?")
+MIN_SECONDS = 1.0
+"""A growth may last at least this, however late it begins: one tree is of little use."""
 TIMED = "timed"
 """Name of the rows that are timed, among collected datasets."""
 TIMED_ROUNDS = 4
@@ -33,6 +38,7 @@ class GrowJob(Job):
         grown_datasets: datasets over which the visit grows trees; empty if it only collects rows.
         budget: memory of the trainer.
         threads: threads of the trainer, for the reply.
+        until: time at which the growth ends, by time.time(). A replay repeats the rounds instead.
     """
 
     # Warnings about the config
@@ -46,6 +52,7 @@ class GrowJob(Job):
         grown_datasets: Sequence[str],
         budget: MemoryBudget,
         threads: int,
+        until: float = math.inf,
     ) -> None:
         super().__init__(trees, datasets)
         if len(datasets) != 1:
@@ -62,6 +69,8 @@ class GrowJob(Job):
         self._grown_datasets = grown
         self._budget = budget
         self._threads = threads
+        self._until = until
+        self._form = FORM
         self._buffers: list[Buffer] = []
         self._loss: float | None = None
         self._seconds = 0.0
@@ -94,8 +103,11 @@ class GrowJob(Job):
         needed_bytes = trees.estimate_growth_bytes(self._grown_datasets)
         self._budget.check("the rows of boosted trees", needed_bytes)
         seed = make_seed(visit.seed, visit.mst_key, visit.epoch, visit.segment_id, trees.step)
-        rounds = trees.spec.rounds_per_epoch * self._fit.epochs
-        loss = trees.grow(self._grown_datasets, rounds, seed)
+        rounds = read_rounds(self._fit) or trees.spec.rounds_per_epoch * self._fit.epochs
+        until = max(self._until, time.time() + MIN_SECONDS)
+        loss = trees.grow(self._grown_datasets, rounds, seed, until)
+        if trees.cut_rounds is not None:
+            self._form = f"{FORM} {trees.cut_rounds}"
         if loss is None:
             return None
         if not math.isfinite(loss):
@@ -113,7 +125,7 @@ class GrowJob(Job):
             "rows": sum(buffer.rows for buffer in self._buffers),
             "batches": 0,
             "loss": self._loss,
-            "form": FORM,
+            "form": self._form,
             "timings": {},
             "fallback": None,
             "warnings": self.warnings,
@@ -173,5 +185,11 @@ def check_fit(fit: FitOptions) -> None:
             sqlstate="0A000",
         )
     mode = fit.mode_request.forced_mode
-    if mode not in (None, FORM):
-        raise RequestError(f"form {mode!r} is unknown; boosted trees have {FORM}")
+    if mode is not None and not (isinstance(mode, str) and FORMS.fullmatch(mode)):
+        raise RequestError(f"form {mode!r:.80} is unknown; boosted trees have {FORM}")
+
+
+def read_rounds(fit: FitOptions) -> int | None:
+    """Return the rounds after which time ended the growth that is repeated; None if it did not."""
+    match = FORMS.fullmatch(fit.mode_request.forced_mode or "")
+    return int(match[1]) if match and match[1] else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from cerebro_trainer.boosting.family import BoostedTrees
@@ -24,6 +25,7 @@ from cerebro_trainer.wire.fields import (
     integer,
     integers,
     items,
+    number,
     record,
     text,
     texts,
@@ -106,7 +108,11 @@ class JobFactory:
             return TimeGrowthJob(trees, datasets, fit)
         grown_datasets = if_present(header, "grows", texts) or ()
         threads = self._programs.framework.threads
-        return GrowJob(trees, datasets, fit, grown_datasets, self._programs.budget, threads)
+        until = if_present(header, "grow_until", number)
+        if until is None or fit.mode_request.forced_mode is not None:
+            until = math.inf
+        budget = self._programs.budget
+        return GrowJob(trees, datasets, fit, grown_datasets, budget, threads, until)
 
     def _create_fusion(self, program: Program, header: Header) -> FusionJob:
         datasets = [text(visit, "dataset") for visit in items(header, "visits")]

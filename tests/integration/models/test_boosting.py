@@ -246,6 +246,23 @@ def test_an_epoch_whose_trainer_dies_is_made_again_as_a_whole(
     assert state_of(bench, run) == state_of(bench, alone)
 
 
+def test_an_epoch_that_the_budget_ends_keeps_its_trees(bench: Workbench) -> None:
+    bench.rows(
+        "CREATE TABLE waves AS SELECT n AS id, sin(n) AS a, n * 7919 % 97 AS b, "
+        "sin(n) * (n * 7919 % 97) + n % 13 AS y FROM generate_series(1, 5000) n"
+    )
+    bench.rows(
+        "SELECT * FROM cerebro.train('waves', 'y', 'ended', columns => 'a, b', budget => '8 s', "
+        "models => '{boosting}', configs => 1, epochs => 1, seed => 1, refit => 'none', "
+        'space => \'{"trees": 20000, "leaves": 63}\')'
+    )
+    forms = "SELECT form FROM cerebro.visit WHERE run_id = %s AND loss IS NOT NULL"
+    (form,) = bench.row(forms, bench.newest_run())
+    assert 0 < int(form.removeprefix("trees ")) < 20_000
+    findings = bench.rows("SELECT what, ok, detail FROM cerebro.verify('ended')")
+    assert all(ok for _, ok, _ in findings), findings
+
+
 def test_trees_are_left_out_or_refused_if_a_trainer_cannot_hold_the_rows(
     bench: Workbench, shared_superuser: Workbench
 ) -> None:

@@ -80,8 +80,22 @@ def build_visits(run: Run, worker: Worker, batch: VisitBatch) -> VisitTask:
     config = run.state.configs[batch[0].mst_key]
     timings = run.stats.timings_of(config, worker)
     rows = run.chooser.remaining_rows(config, len(run.pool.numbers))
-    visits = config_jobs.build_visits(config, batch, rows, timings)
+    grow_until = find_growth_end(run, config)
+    visits = config_jobs.build_visits(config, batch, rows, timings, grow_until)
     return VisitTask(batch, time.monotonic(), visits)
+
+
+def find_growth_end(run: Run, config: ConfigState) -> float | None:
+    """Return when trees of a configuration end to grow; see `Limits.find_growth_end`.
+
+    A run that trains configurations again grows as many trees as before, or none.
+    """
+    if not config.learns_from_whole_epochs:
+        return None
+    train = run.request.spec.train
+    if train is not None and train.refit_of is not None:
+        return None
+    return run.state.limits.find_growth_end()
 
 
 def start_fused(run: Run, worker: Worker, batches: Sequence[VisitBatch]) -> Step:

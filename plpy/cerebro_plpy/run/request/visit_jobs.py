@@ -39,6 +39,7 @@ class Attempt:
     table_count: int = HOPPING  # tables that hold the states in turn
     compilation: str | None = None  # name of the compiled code
     grown_segments: Sequence[int] = ()  # segments over whose rows this visit grows trees
+    grow_until: float | None = None  # time at which the trees end to grow, in seconds since 1970
 
 
 def derive_seed(seed: int, key: int) -> int:
@@ -186,7 +187,7 @@ def make_train_visit(
             "segment_id": visit.segment_id,
         },
         forms={
-            "use": None if is_of_trees else recorded_form,
+            "use": recorded_form,
             "remaining_rows": attempt.remaining_rows,
             "known": attempt.timings,
         },
@@ -197,6 +198,7 @@ def make_train_visit(
             select_training_rows(request, config, segment).key for segment in attempt.grown_segments
         ]
         or None,
+        grow_until=attempt.grow_until if attempt.grown_segments else None,
     )
     return TrainVisit(
         run_id=run_id,

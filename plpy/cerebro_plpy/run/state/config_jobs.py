@@ -35,7 +35,11 @@ def list_datasets(state: ConfigState, batch: VisitBatch) -> Iterator[Dataset]:
 
 
 def build_visits(
-    state: ConfigState, batch: VisitBatch, remaining_rows: int, timings: Mapping[str, Any]
+    state: ConfigState,
+    batch: VisitBatch,
+    remaining_rows: int,
+    timings: Mapping[str, Any],
+    grow_until: float | None = None,
 ) -> list[BatchVisit]:
     """Return the visits of a batch, which has begun, as its worker needs them.
 
@@ -43,6 +47,7 @@ def build_visits(
         batch: visits of which the first one leaves a state.
         remaining_rows: rows that the program has still to train on a worker.
         timings: known timings of execution modes.
+        grow_until: time at which trees end to grow, in seconds since 1970; None if they need not.
     """
     request = state.request
     config = state.config
@@ -74,6 +79,7 @@ def build_visits(
                 state.route.table_count,
                 state.compilation,
                 list_grown_segments(state, stage, visit),
+                grow_until,
             )
             visits.append(make_train_visit(request, config, run_id, visit, numbered, source))
             source = make_later_state(run_id, config.mst_key, visit_no, None)

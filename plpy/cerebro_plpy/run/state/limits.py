@@ -46,6 +46,12 @@ class Limits:
         )
         return next((moment for moment in moments if moment > now), now)
 
+    def find_growth_end(self) -> float | None:
+        """Return when trees end to grow, in seconds since 1970; None if the run has no deadline."""
+        if math.isinf(self.last_visit):
+            return None
+        return time.time() + self.last_visit - time.monotonic()
+
     @property
     def is_ending(self) -> bool:
         """Return True if the budget allows no further visit to train."""

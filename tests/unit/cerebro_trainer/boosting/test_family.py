@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tree_tables import COLUMNS, make_buffer, make_grown, make_program, units_and_buffers
 
-from cerebro_trainer.boosting import library
+from cerebro_trainer.boosting import growing, library
 from cerebro_trainer.boosting.columns import ColumnReader
 from cerebro_trainer.boosting.family import BoostedTrees
 from cerebro_trainer.boosting.growing import make_seed
@@ -153,6 +156,23 @@ def test_configs_that_share_buffers_grow_as_each_does_alone(
     for first, second in zip(shared, alone, strict=True):
         assert is_equal(first.read(), second.read())
         assert list(map(first.evaluate, buffers)) == list(map(second.evaluate, buffers))
+
+
+@given(st.integers(1, 6), st.integers(1, 6))
+def test_a_growth_that_time_ends_has_the_first_rounds(rounds: int, moments: int) -> None:
+    """Each look at the clock is a moment later, and a replay grows as many rounds."""
+    buffers = [make_buffer(200, seed=3)]
+    states = []
+    for planned, until in ((rounds, float(moments)), (min(rounds, moments), math.inf)):
+        learner = BoostedTrees(make_program(), 1)
+        clock = count(1.0)
+        with patch.object(growing, "time", SimpleNamespace(time=partial(next, clock))):
+            learner.collect("a", buffers)
+            learner.grow(["a"], planned, 5, until)
+        is_cut = math.isfinite(until) and moments < rounds
+        assert learner.cut_rounds == (moments if is_cut else None)
+        states.append(learner.read())
+    assert is_equal(*states)
 
 
 def test_a_cut_into_datasets_does_not_matter_but_their_order_does() -> None:

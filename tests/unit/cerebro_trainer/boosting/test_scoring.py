@@ -17,7 +17,7 @@ from cerebro_trainer.boosting.model.forest import Forest, Tree
 from cerebro_trainer.boosting.model.model_text import read_trees, write_model
 from cerebro_trainer.boosting.model.spec import TreesSpec
 from cerebro_trainer.boosting.program import read_spec
-from cerebro_trainer.boosting.scoring import add_trees, score_rows
+from cerebro_trainer.boosting.scoring import add_trees, repeat_base, score_rows
 from cerebro_trainer.boosting.transforms import average_slopes, compute_outputs
 
 grown = cache(make_grown)
@@ -85,7 +85,7 @@ def test_any_trees_have_the_scores_of_lightgbm(data: st.DataObject) -> None:
     spec, forest = data.draw(drawn_forest())
     matrix = data.draw(drawn_matrix(spec))
     scores = score_rows(forest, matrix)
-    advanced = np.tile(forest.base, (len(matrix), 1))
+    advanced = repeat_base(forest, len(matrix))
     middle = data.draw(st.integers(0, forest.rounds))
     part = Forest(*(array.copy() for array in forest.to_arrays()))
     part.progress[0] = middle
