@@ -62,12 +62,12 @@ COMMENT ON FUNCTION validation_preprocessor_dl IS 'Pack a table for validation: 
 
 CREATE OR REPLACE FUNCTION cerebro_internal.pack_mixed(
     source text, output text, dependent text, independent text, dependent_type text, weight text, rows bigint,
-    classes text[], recipes json, grouped json) RETURNS void
+    classes text[], recipes json, grouped json, n_segments integer) RETURNS void
 LANGUAGE plpython3u VOLATILE PARALLEL UNSAFE AS $$
 from cerebro_plpy.api import packing
 return packing.pack_mixed(plpy, GD, *args)
 $$;
-COMMENT ON FUNCTION cerebro_internal.pack_mixed IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes; recipes are applied to the raw values of inputs, by their names; grouped has the buffers of rows that come group by group';
+COMMENT ON FUNCTION cerebro_internal.pack_mixed IS 'Internal: pack a table for training whose rows are in random order already: so many, without a NULL, of these classes; recipes are applied to the raw values of inputs, by their names; grouped has the buffers of rows that come group by group; n_segments NULL: as many as the rows are worth';
 
 CREATE OR REPLACE FUNCTION cerebro_internal.pack_beside(
     source text, output text, dependent text, independent text, training text, recipes json, grouped json) RETURNS void

@@ -50,6 +50,7 @@ def training_preprocessor(
 
 
 @report_errors
+@check_counts
 def pack_mixed(
     plpy: Any,
     gd: Globals,
@@ -63,6 +64,7 @@ def pack_mixed(
     classes: list[str] | None,
     recipes: str | None,
     grouped: str | None,
+    n_segments: int | None,
 ) -> None:
     """Pack a table for training whose rows are in random order already, or come group by group.
 
@@ -71,6 +73,7 @@ def pack_mixed(
         classes: class values of the target.
         recipes: JSON of the recipes that the packer applies to raw values, by names of inputs.
         grouped: JSON of the buffers of rows that come group by group.
+        n_segments: None for as many as the rows are worth.
     """
     arguments = preprocessors.PackArguments(source, output, dependent, independent, None, None)
 
@@ -83,7 +86,7 @@ def pack_mixed(
             preprocessors.parse_buffer_layout(grouped),
         )
         options = preprocessors.TrainingOptions(
-            None, None, None, None, dependent_type, weight, row_properties
+            None, None, n_segments, None, dependent_type, weight, row_properties
         )
         preprocessors.pack_training(db, gd, arguments, options)
 

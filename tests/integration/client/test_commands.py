@@ -84,6 +84,8 @@ def trained(shared_database: Database) -> dict[str, str]:
         "1",
         "--workers",
         "1",
+        "--refit",
+        "none",
     )
     space = ("--space", '{"batch_size": 32}', "--budget", "1 hour")
     done = called(

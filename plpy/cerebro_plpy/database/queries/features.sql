@@ -261,7 +261,7 @@ SELECT {columns} FROM {source} t WHERE {side} ORDER BY {order}
 SELECT {label} AS label, pg_catalog.count(*) AS rows, pg_catalog.sum({hash})::text AS hashes FROM {table} t GROUP BY 1
 
 -- name: pack_training
-SELECT cerebro_internal.pack_mixed(%s, %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json, %s::json)
+SELECT cerebro_internal.pack_mixed(%s, %s, 'label', %s, %s, %s, %s::bigint, %s::text[], %s::json, %s::json, %s::integer)
 
 -- name: pack_validation
 SELECT cerebro_internal.pack_beside(%s, %s, 'label', %s, %s, %s::json, %s::json)
@@ -273,7 +273,7 @@ SAVEPOINT cerebro_compared
 ROLLBACK TO SAVEPOINT cerebro_compared
 
 -- name: pack_compared
-SELECT cerebro_internal.pack_mixed(%s, %s, 'label', %s, %s, NULL, %s::bigint, %s::text[], %s::json, NULL)
+SELECT cerebro_internal.pack_mixed(%s, %s, 'label', %s, %s, NULL, %s::bigint, %s::text[], %s::json, NULL, NULL)
 
 -- name: copy_packed
 CREATE TABLE {output} (LIKE {source} INCLUDING ALL); INSERT INTO {output} SELECT * FROM {source};

@@ -131,6 +131,8 @@ def _may_save_segments(db: Database, options: TrainingOptions) -> bool:
     """
     if options.rows is None or options.rows.group_layout is not None:
         return False
+    if options.n_segments is not None:
+        return False
     return not db.platform.binds_workers
 
 

@@ -242,7 +242,10 @@ class Reproduction:
             return _add_groups(rows.session, spec, table)
 
         reading = make_reading(db, source, self.lineage.version)
-        preparation = PackingRequest(source, reading, limit)
+        segments = None
+        if not db.platform.binds_workers:  # as many as the release that packed them chose
+            segments = len(self.lineage.run_spec.segments)
+        preparation = PackingRequest(source, reading, limit, segments=segments)
         return pack_training_data(
             self.catalog, self.context, read_table, self.training.run_id, preparation
         )

@@ -84,6 +84,7 @@ class PackingRequest(NamedTuple):
     reading: Reading
     wait_limit: WaitLimit  # for a lock of another session on the source
     model: str | None = None  # its deployed version is compared with the new one, if named
+    segments: int | None = None  # None: as many as the rows are worth
 
 
 class RawRows(NamedTuple):
@@ -121,7 +122,8 @@ def pack_training_data(
         training, validation = write_raw_tables(context, rows, table)
         if table.groups:
             layouts = plan_group_layouts(catalog, table)
-        _pack_sides(rows.session, table, run_id, (training, validation), layouts)
+        sides = (training, validation)
+        _pack_sides(rows.session, table, run_id, sides, layouts, request.segments)
         if request.model is not None:
             version = find_version_to_compare(catalog, request.model, table)
             if version is not None:
@@ -218,11 +220,13 @@ def _pack_sides(
     run_id: int,
     sides: tuple[RawRows, RawRows],
     layouts: GroupedLayouts | None,
+    segments: int | None,
 ) -> None:
     training, validation = sides
     training_table, validation_table = (packed_table_name(run_id, side) for side in SPLITS)
     classes = [name for name in training.digest.counts if name is not None]
-    pack_training(control, table, training, training_table, classes, layouts and layouts.training)
+    layout = layouts and layouts.training
+    pack_training(control, table, training, training_table, classes, layout, segments)
     pack_validation(
         control,
         table,
@@ -240,8 +244,13 @@ def pack_training(
     output: str,
     classes: Sequence[str],
     layout: BufferLayout | None = None,
+    segments: int | None = None,
 ) -> None:
-    """Pack the raw training rows into a table of that name."""
+    """Pack the raw training rows into a table of that name.
+
+    Args:
+        segments: their number; None for as many as the rows are worth.
+    """
     values = (
         raw_rows.table,
         output,
@@ -252,6 +261,7 @@ def pack_training(
         list(classes),
         _recipe_constants(control, table, 0),
         _layout_json(layout),
+        segments,
     )
     control.run(sql("features.pack_training"), values)
 
