@@ -44,6 +44,12 @@ WORKERS = "SELECT count(DISTINCT worker_pid) FROM cerebro.visit WHERE run_id = %
 TEMPLATES = """
     SELECT template, count(*) FROM cerebro.config WHERE run_id = %s AND status <> 'waiting'
     GROUP BY template ORDER BY template"""
+SHARES = """
+    SELECT template, sum(share) FROM cerebro.model_member WHERE model = 'quality' AND deployed
+    GROUP BY template ORDER BY template"""
+BEST_VALUES = """
+    SELECT template, (array_agg(validation ORDER BY rank))[1] FROM cerebro.leaderboard
+    WHERE run_id = %s AND validation IS NOT NULL GROUP BY template ORDER BY template"""
 
 
 class Visit(NamedTuple):
@@ -146,12 +152,18 @@ def _describe_run(cursor: Cursor, run: int, seconds: float) -> dict[str, object]
     cursor.execute(WORKERS, (run,))
     workers = cursor.fetchall()[0][0]
     cursor.execute(TEMPLATES, (run,))
+    templates = dict(cursor.fetchall())
+    cursor.execute(SHARES)
+    shares = dict(cursor.fetchall())
+    cursor.execute(BEST_VALUES, (run,))
     return {
         "versions": {"cerebro_db": find_version("cerebro_db")},
         "training_share": measure_training_share(visits, workers, seconds),
         "workers": workers,
         "cores": len(os.sched_getaffinity(0)),
-        "templates": dict(cursor.fetchall()),
+        "templates": templates,
+        "shares": shares,
+        "best_values": dict(cursor.fetchall()),
     }
 
 
