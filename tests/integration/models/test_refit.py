@@ -105,7 +105,8 @@ def test_both_states_come_out_once_more(boats: Workbench) -> None:
     count = len(boats.rows(MEMBERS, "again", 1))
     names = ["state"] if count == 1 else [f"state of member {n}" for n in range(1, count + 1)]
     states = [*names, *(f"{name} of all rows" for name in names)]
-    assert findings == dict.fromkeys(["source", "packed rows", "software", *states], True)
+    names = ["source", "packed rows", "software", "calibration", *states]
+    assert findings == dict.fromkeys(names, True)
     runs = "SELECT count(*) FROM cerebro.run WHERE name = 'verify again'"
     assert boats.value(runs) == 0
 

@@ -55,7 +55,8 @@ def test_the_state_of_each_member_comes_out_once_more(ships: Workbench) -> None:
     findings: dict[str, bool] = dict(ships.rows(query))
     members = [f"state of member {number}" for number, _ in enumerate(ships.rows(MEMBERS, 1), 1)]
     states = [*members, *(f"{name} of all rows" for name in members)]
-    assert findings == dict.fromkeys(["source", "packed rows", "software", *states], True)
+    names = ["source", "packed rows", "software", "calibration", *states]
+    assert findings == dict.fromkeys(names, True)
 
 
 def test_a_run_starts_from_the_best_member(ships: Workbench) -> None:
