@@ -438,6 +438,8 @@ def test_models_of_groups_come_out_once_more(bench: Workbench, sales: int) -> No
         "source",
         "packed rows",
         "software",
+        *(f"calibration of {group}" for group in OWN),
+        "calibration",
         *(f"state of {group}" for group in OWN),
         "state",
     ]

@@ -82,7 +82,7 @@ def check(rows: Sequence[ScoredRow], found: Mapping[str, float | None], task: st
 @example([ScoredRow("a", {"a": 0.5, "b": 0.25, "c": 0.25})] * 3)
 @example([ScoredRow("unknown", {"a": 0.5, "b": 0.25, "c": 0.25})])
 def test_metrics_of_classes(bench: Workbench, rows: list[ScoredRow]) -> None:
-    check(rows, evaluate(bench, "classification", rows, (list(CLASSES),)), CLASSIFICATION)
+    check(rows, evaluate(bench, "classification", rows, (list(CLASSES), None)), CLASSIFICATION)
 
 
 @given(classified_rows())
@@ -96,7 +96,7 @@ def test_the_calibration_error_compares_certainty_with_accuracy(
         largest = max(row.classes.values())
         gaps[min(14, int(largest * 15))] += largest - (row.classes.get(row.label) == largest)
     wanted = sum(map(abs, gaps)) / len(rows)
-    found = evaluate(bench, "classification", rows, (list(CLASSES),))["ece"]
+    found = evaluate(bench, "classification", rows, (list(CLASSES), None))["ece"]
     assert found == pytest.approx(wanted, abs=1e-9)
 
 
