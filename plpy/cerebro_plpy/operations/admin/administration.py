@@ -12,11 +12,11 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions import worker_sessions
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.database.sessions.worker_sessions import WorkerSession, read_identity
-from cerebro_plpy.errors import InsufficientPrivilege, quote_text
+from cerebro_plpy.errors import InsufficientPrivilege, NullNotAllowed, quote_text
 from cerebro_plpy.trainer_client import settings
 
 
-def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
+def grant_usage(db: Database, role: str | None, keep_trainers: bool | None) -> None:
     """Let a role use the extension.
 
     Args:
@@ -24,7 +24,7 @@ def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
         keep_trainers: whether a trainer may be passed on from one session of the role to the next;
             None for no change.
     """
-    _check_administrator(db, "grant_usage", role)
+    role = _check_administrator(db, "grant_usage", role)
     schema = db.value(sql("admin.schema"))
     for row in db.rows(sql("admin.functions")):
         db.rows(sql("admin.grant_function", function=row["function"], role=role))
@@ -34,13 +34,13 @@ def grant_usage(db: Database, role: str, keep_trainers: bool | None) -> None:
         db.rows(sql("admin.tenants"), keep_trainers, role)
 
 
-def revoke_usage(db: Database, role: str) -> None:
+def revoke_usage(db: Database, role: str | None) -> None:
     """Revoke from a role what `grant_usage` grants, in this version or an earlier one.
 
     Args:
         role: quoted, as PostgreSQL writes a regrole.
     """
-    _check_administrator(db, "revoke_usage", role)
+    role = _check_administrator(db, "revoke_usage", role)
     for row in db.rows(sql("admin.granted_functions"), role):
         db.rows(sql("admin.revoke_function", function=row["function"], role=role))
     for row in db.rows(sql("admin.granted_tables"), role):
@@ -51,17 +51,21 @@ def revoke_usage(db: Database, role: str) -> None:
     db.rows(sql("admin.no_tenants"))
 
 
-def _check_administrator(db: Database, function: str, role: str) -> None:
-    """Check that the caller may grant the use of the extension.
+def _check_administrator(db: Database, function: str, role: str | None) -> str:
+    """Check that the caller may grant the use of the extension; return the role.
 
     Raises:
+        NullNotAllowed: the role is missing.
         InsufficientPrivilege: the caller may not.
     """
+    if role is None:
+        raise NullNotAllowed(f"{function} error: role is NULL.", hint="Name a role.")
     if not db.value(sql("admin.administers")):
         raise InsufficientPrivilege(
             f"{function} error: only an administrator may grant or revoke the use of cerebro_db.",
             hint=f"Ask a superuser to call SELECT cerebro.{function}({quote_text(role)});",
         )
+    return role
 
 
 def check_worker_session(db: Database) -> str:
