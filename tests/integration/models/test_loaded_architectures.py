@@ -53,7 +53,7 @@ def test_they_are_trained_and_predict_like_any_template(
     )
     assert told > 0.85
     verified = parcels.rows(f"SELECT what, ok FROM cerebro.verify('parcels_{target}')")
-    assert all(ok for _, ok in verified) and len(verified) == 4
+    assert all(ok for _, ok in verified) and len(verified) == 6
 
 
 REFUSED = {

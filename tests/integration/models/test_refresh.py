@@ -38,7 +38,10 @@ def orders(bench: Workbench) -> Iterator[str]:
         "columns => 'size, shop', models => '{realmlp_simple}', configs => 2, epochs => 12, "
         "metric => 'log_loss'"
     )
-    bench.rows(f"SELECT * FROM cerebro.train('orders', 'comes', 'orders', {options}, seed => 3)")
+    bench.rows(
+        f"SELECT * FROM cerebro.train('orders', 'comes', 'orders', {options}, seed => 3, "
+        "refit => 'none')"
+    )
     yield "orders"
     bench.rows("SELECT cerebro.drop_model('orders')")
 
@@ -195,7 +198,8 @@ def test_a_cancelled_refresh_is_resumed(bench: Workbench, orders: str) -> None:
     before, watcher = bench.newest_run(), bench.another()
     bench.rows("SELECT more(1001, 30000)")
     visits = "SELECT count(*) > 0 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
-    with bench.calling(lambda: bench.rows("SELECT * FROM cerebro.refresh('orders')")) as called:
+    refresh = "SELECT * FROM cerebro.refresh('orders', epochs => 40)"
+    with bench.calling(lambda: bench.rows(refresh)) as called:
         eventually(lambda: watcher.value(visits, before))
         run_id = watcher.newest_run()
         watcher.rows("SELECT cerebro.cancel(%s)", run_id)

@@ -272,7 +272,7 @@ def test_rows_count_as_much_as_their_weight_says(bench: Workbench, spare: str) -
     for weight in ("NULL", "'alike'", "'w'"):
         options = (
             "models => '{linear}', configs => 1, epochs => 5, workers => 1, columns => 'age, "
-            f"fare', seed => 3, weight => {weight}"
+            f"fare', seed => 3, refit => 'none', weight => {weight}"
         )
         bench.rows(f"SELECT * FROM cerebro.train('weighing', 'survived', 'spare', {options})")
         version = bench.value(
