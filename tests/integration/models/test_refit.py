@@ -8,7 +8,9 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import psycopg2
 import pytest
+from processes import eventually
 from roles import refused
 from workbench import Workbench
 
@@ -206,6 +208,32 @@ def test_another_value_is_refused(boats: Workbench) -> None:
     call = "SELECT * FROM cerebro.train('boats', 'price', refit => 'maybe')"
     words = "refit is 'maybe'; expected one of 'auto', 'all', 'none'"
     refused(boats, call, code="22023", words=words)
+
+
+@pytest.mark.long
+def test_a_cancel_leaves_nothing_of_it(boats: Workbench) -> None:
+    """The run before it is resumed, and its best configuration is trained on all rows again."""
+    watcher = boats.another()
+    call = (
+        "SELECT * FROM cerebro.train('boats', 'price', 'cancelled', models => '{linear}', "
+        "configs => 1, epochs => 2000, seed => 2, search => NULL, columns => '* except id')"
+    )
+    running = """
+        SELECT run_id FROM cerebro.run WHERE name = 'cancelled on all rows' AND EXISTS (
+            SELECT FROM cerebro.visit v WHERE v.run_id = run.run_id)"""
+    with boats.calling(lambda: boats.rows(call)) as called:
+        eventually(lambda: watcher.rows(running) or called.done())
+        refit_run = watcher.value(running)
+        boats.connection.cancel()
+        with pytest.raises(psycopg2.errors.QueryCanceled):
+            called.result(60)
+    assert not boats.rows(running)
+    tables = "SELECT relname FROM pg_class WHERE starts_with(relname, %s)"
+    assert not boats.rows(tables, f"r{refit_run}_")
+    boats.rows("SELECT cerebro.resume(%s)", boats.newest_run())
+    ((_, _, second_run),) = boats.rows(MEMBERS, "cancelled", 1)
+    assert second_run > refit_run
+    watcher.close()
 
 
 def test_nothing_remains_of_a_dropped_model(boats: Workbench) -> None:

@@ -7,6 +7,7 @@ it predict.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
@@ -25,6 +26,7 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name
 from cerebro_plpy.preprocessing.rows.split import read_split
 from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
+from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.tables.models.model_registry import RunResult
 from cerebro_plpy.tables.outputs import logged_run
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
@@ -76,7 +78,8 @@ def refit(
         db.notice(f"the model was not trained again on all rows: {error.message}")
         return result
     finally:
-        context.show_run(run.run_id)
+        with suppress(CerebroError):  # a lost session must not hide the first error
+            context.show_run(run.run_id)
     report_refit(db, run.spec.train, run_id, states, len(result.members))
     return result._replace(refit_run_id=run_id, refit=states)
 
@@ -94,8 +97,14 @@ def _train_again(
         rows = pack_all_rows(catalog, context, packed, run_id)
         request = make_refit_request(catalog, context, plan, packed.data.source, rows, seconds)
         train(db, context, request, None, RunListeners(), run_id)
+    except BaseException:
+        with suppress(CerebroError):  # if the session is lost, cerebro.vacuum_runs drops its tables
+            RunLog(context.control, run_id).discard()
+        raise
     finally:
-        drop_packed_tables(context.control, run_id)
+        db.call_limit.run_id = plan.run.run_id  # that one is resumed
+        with suppress(CerebroError):
+            drop_packed_tables(context.control, run_id)
     return run_id, read_complete_states(db, run_id)
 
 
