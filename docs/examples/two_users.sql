@@ -26,10 +26,10 @@ SELECT rank, validation > 0.9 AS "accuracy > 0.9"
 FROM cerebro.train('plants', 'tall', 'tall', columns => 'stem, sun', models => '{realmlp_simple}', configs => 1, epochs => 20, seed => 1);
 
 -- There are two runs and two models of that name now, and a user sees one of each. What is asked is the own one.
-SELECT (SELECT count(*) FROM plants) AS "ben's plants", (SELECT count(*) FROM cerebro.run) AS runs, m.owner, m.model FROM cerebro.model m;
+SELECT (SELECT count(*) FROM plants) AS "ben's plants", (SELECT count(*) FROM cerebro.run r WHERE r.name = m.model) AS runs, m.owner, m.model FROM cerebro.model m;
 SELECT cerebro.predict_row('tall', '{"stem": 5, "sun": 90}') ->> 'prediction' AS "in the sun, ben says";
 \connect - gallery_ann
-SELECT (SELECT count(*) FROM plants) AS "ann's plants", (SELECT count(*) FROM cerebro.run) AS runs, m.owner, m.model FROM cerebro.model m;
+SELECT (SELECT count(*) FROM plants) AS "ann's plants", (SELECT count(*) FROM cerebro.run r WHERE r.name = m.model) AS runs, m.owner, m.model FROM cerebro.model m;
 SELECT cerebro.predict_row('tall', '{"stem": 5, "sun": 90}') ->> 'prediction' AS "a short stem, ann says";
 
 -- A model can be lent without its rows: ben predicts with ann's model then, if he says whose.

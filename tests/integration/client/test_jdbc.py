@@ -129,11 +129,11 @@ def test_texts_need_casts_where_no_text_is_wanted(session: Any, address: str) ->
 def test_arrays_and_truth_values_are_those_of_java(session: Any) -> None:
     query = "SELECT segments, status = 'completed' FROM cerebro.run ORDER BY run_id LIMIT 1"
     ((segments, completed),) = rows(prepared(session, query))
-    assert list(segments.getArray()) == [0, 1] and completed == jpype.java.lang.Boolean(True)
+    assert list(segments.getArray()) == [0] and completed == jpype.java.lang.Boolean(True)
 
 
 def test_a_cancelled_statement_cancels_the_run(bench: Workbench, session: Any) -> None:
-    before = bench.newest_run()
+    before = bench.value("SELECT max(run_id) FROM cerebro.run")
     statement = prepared(
         session, passengers.TRAIN.format(passengers.LONG), "passengers", "survived"
     )
