@@ -141,10 +141,10 @@ def test_words_have_the_numbers_that_the_server_gives_them(bench: Workbench) -> 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("source", "target", "templates"),
+    ("source", "target", "templates", "epochs"),
     [
-        ("opening", "open", ("realmlp_simple", "linear", "resnet")),
-        ("skewing", "skewed", ("realmlp", "linear")),
+        ("opening", "open", ("realmlp_simple", "linear", "resnet"), 1),
+        ("skewing", "skewed", ("realmlp", "linear"), 4),
     ],
     ids=["opening", "skewing"],
 )
@@ -155,9 +155,11 @@ def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
     source: str,
     target: str,
     templates: tuple[str, ...],
+    epochs: int,
 ) -> None:
     """Of ensembles, which have more than one network."""
-    train(bench, source, source, target, *templates, configs=len(templates), ensemble=5)
+    effort = {"configs": len(templates), "ensemble": 5, "epochs": epochs}
+    train(bench, source, source, target, *templates, **effort)
     session.export_keras(source, tmp_path / "it.keras")
     shutil.copytree(Path(standalone.__file__).parent, tmp_path / "copied")
     given = columns(bench, f"{source}_later", list(COLUMNS))
