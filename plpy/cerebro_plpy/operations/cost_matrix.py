@@ -1,4 +1,4 @@
-"""The argument `costs` of `cerebro.train`: what mistakes cost, by class and predicted class."""
+"""The argument `costs` of `cerebro.train`: the costs of mistakes, by class and predicted class."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def parse_costs(module: str, text: str | None) -> Costs:
         raise InvalidParameter(
             f"{module} error: costs is {text!r:.80}; expected a JSON object.", hint=EXAMPLE
         )
-    return {actual: _parse_row(module, actual, named) for actual, named in value.items()}
+    return {actual: _parse_row(module, actual, row) for actual, row in value.items()}
 
 
 def _parse_row(module: str, actual: str, value: object) -> Mapping[str, float]:
@@ -76,7 +76,7 @@ def check_costs(module: str, target: Target, costs: Costs) -> None:
             "number.",
             hint="Leave costs out, or write task => 'classification'.",
         )
-    names = dict.fromkeys(name for actual, named in costs.items() for name in (actual, *named))
+    names = dict.fromkeys(name for actual, row in costs.items() for name in (actual, *row))
     unknown = [name for name in names if name not in target.values]
     if unknown:
         raise InvalidParameter(
@@ -84,9 +84,9 @@ def check_costs(module: str, target: Target, costs: Costs) -> None:
             "have in training rows.",
             hint=f"Its classes are {name_few(target.values)}.",
         )
-    for actual, named in costs.items():
+    for actual, row in costs.items():
         right = find_cost(costs, actual, actual)
-        for predicted in (*named, *target.values):
+        for predicted in (*row, *target.values):
             cost = find_cost(costs, actual, predicted)
             if cost < right:
                 raise InvalidParameter(

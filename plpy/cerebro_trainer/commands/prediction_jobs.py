@@ -97,8 +97,8 @@ class PredictJob(StateJob):
 
         def measure_loss(other_outputs: Floats) -> Floats:
             """Return what the explained units lose by other outputs."""
-            others = np.broadcast_to(self.calibration.correct(other_outputs), corrected.shape)
-            loss: Floats = corrected[rows, classes] - others[rows, classes]
+            other_values = np.broadcast_to(self.calibration.correct(other_outputs), corrected.shape)
+            loss: Floats = corrected[rows, classes] - other_values[rows, classes]
             return loss
 
         losses = [measure_loss(self._predict_units(cover_patch(inputs, p))) for p in patches]

@@ -1,4 +1,4 @@
-"""The calibration of class probabilities: a temperature, and how a class is chosen by them.
+"""The calibration of class probabilities: a temperature, and how a class is selection by them.
 
 Computed in double precision, so that different probabilities stay different and in their order.
 """
@@ -37,7 +37,7 @@ PATH_POINTS = _place_points(64)
 
 
 class NamedCost(NamedTuple):
-    """What it costs to predict a class for a row of another class, or of the same one.
+    """The cost of a predicted class for rows of another class, or of the same one.
 
     Costs that are not named are 0 for the right class, and 1 for another one.
     """
@@ -58,7 +58,7 @@ class NamedCost(NamedTuple):
 
     @property
     def surplus(self) -> float:
-        """What it costs more than usual."""
+        """Return the cost beyond the usual one."""
         return self.cost - (self.actual != self.predicted)
 
 
@@ -115,20 +115,22 @@ class Calibration:
         Returns:
             The slopes by the outputs, shape (rows, classes).
         """
-        chosen: Floats = np.eye(end.shape[1])[classes]
+        selection: Floats = np.eye(end.shape[1])[classes]
         if self.temperature == NO_CALIBRATION.temperature:
-            return chosen
+            return selection
         slopes = np.zeros_like(end)
         for point, weight in PATH_POINTS:
             outputs = begin + point * (end - begin)
             corrected = self.correct(outputs)
-            explained = (corrected * chosen).sum(axis=1, keepdims=True)
-            change = explained * (chosen - corrected) / np.maximum(outputs, MIN_PROBABILITY)
+            explained = (corrected * selection).sum(axis=1, keepdims=True)
+            change = explained * (selection - corrected) / np.maximum(outputs, MIN_PROBABILITY)
             slopes += np.where(outputs > MIN_PROBABILITY, weight / self.temperature * change, 0.0)
         return slopes
 
     def choose_classes(self, probabilities: Floats) -> Integers:
-        """Return the positions of the predicted classes; what is not finite counts as 0.
+        """Return the positions of the predicted classes.
+
+        Probabilities that are not finite count as 0.
 
         >>> rows = np.array([[0.8, 0.2], [0.6, 0.4]])
         >>> Calibration(threshold=0.3).choose_classes(rows).tolist()
@@ -145,8 +147,8 @@ class Calibration:
         """Return the expected cost of each prediction less a constant, shape (rows, classes)."""
         classes = probabilities.shape[1]
         if any(max(cost.actual, cost.predicted) >= classes for cost in self.costs):
-            known = count_nouns(classes, "class")
-            raise RequestError(f'"costs" must be of {known}; received {self.costs!r}'[:300])
+            size = count_nouns(classes, "class")
+            raise RequestError(f'"costs" must be of {size}; received {self.costs!r}'[:300])
         # With usual costs alone, a prediction costs 1 less the probability of its class.
         expected = -probabilities
         for cost in self.costs:

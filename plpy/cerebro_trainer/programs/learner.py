@@ -158,7 +158,7 @@ class Learner(ABC):
             unit_weights: shape (rows, units).
 
         Returns:
-            What each column adds to the sum of the baseline, shape (rows, columns).
+            The part of each column in the sum, beyond the baseline, shape (rows, columns).
         """
 
     def open_board(self, folder: str) -> Board:

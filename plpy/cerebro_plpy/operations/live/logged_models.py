@@ -53,7 +53,7 @@ def load_logged_models(
         model_id = row["model_id"]
         has_weights = model_id in weighted_models
         architectures[model_id] = StoredModel(model_id, row["architecture"], has_weights)
-    parsed_configs = (_parse_config(row, functions) for row in active)
+    parsed_configs = (parse_config(row, functions) for row in active)
     configs = name_metrics(parsed_configs, architectures, source, context.check)
     check_callbacks(catalog.db, (config.fit for config in configs))
     backends = {row["mst_key"]: row["backend"] for row in active if row["backend"]}
@@ -70,7 +70,7 @@ def load_logged_models(
     return models._replace(sampling=models.sampling._replace(prior_trials=spec.prior_trials))
 
 
-def _parse_config(row: Row, functions: Functions | None) -> Config:
+def parse_config(row: Row, functions: Functions | None) -> Config:
     """Parse a logged configuration."""
     return Config(
         row["mst_key"],

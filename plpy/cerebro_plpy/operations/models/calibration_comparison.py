@@ -94,4 +94,4 @@ def _list_differences(stored: Calibration, repeated: Calibration) -> list[str]:
     ['temperature', 'threshold']
     """
     pairs = zip(Calibration._fields, stored, repeated)
-    return [name for name, one, other in pairs if one != other]
+    return [name for name, value, repeated_value in pairs if value != repeated_value]

@@ -33,9 +33,7 @@ from cerebro_plpy.errors import (
     WrongObjectType,
 )
 from cerebro_plpy.nouns import count_nouns
-from cerebro_plpy.operations.fit.input_tables import (
-    find_packed_inputs,
-)
+from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
 from cerebro_plpy.operations.live.logged_models import check_unchanged
 from cerebro_plpy.operations.models.calibration_comparison import CalibrationComparison
 from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version

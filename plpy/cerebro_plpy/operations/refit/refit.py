@@ -171,14 +171,14 @@ def plan_refit(db: Database, run: LoggedRun, result: RunResult, seconds: float) 
     split = run.spec.train.split
     factor = CAUTION * (split.training_rows + split.validation_rows) / split.training_rows
     workers = len(run.spec.segments)
-    chosen: list[PastTraining] = []
+    selection: list[PastTraining] = []
     for past in sorted(trainings, key=lambda past: (not past.is_whole, -shares[past.mst_key])):
-        needed = STARTUP_SECONDS + factor * estimate_seconds([*chosen, past], workers)
+        needed = STARTUP_SECONDS + factor * estimate_seconds([*selection, past], workers)
         if needed <= seconds:
-            chosen.append(past)
-    late = len(complete) - len(chosen)
+            selection.append(past)
+    late = len(complete) - len(selection)
     _report_omitted(db, late, len(shares), f"the budget has {seconds:.1f} s left")
-    epochs = {past.mst_key: past.epochs for past in chosen}
+    epochs = {past.mst_key: past.epochs for past in selection}
     return RefitPlan(run, configs, epochs, _find_start(db, run.spec.train))
 
 

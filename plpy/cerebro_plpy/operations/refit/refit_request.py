@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
-from cerebro_plpy.configs.params.compile_params import parse_compile_params
-from cerebro_plpy.configs.params.config import Config
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.configs.train_spec import BaseVersion
@@ -16,6 +14,7 @@ from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.spec_request import make_request
+from cerebro_plpy.operations.live.logged_models import parse_config
 from cerebro_plpy.operations.refit.all_rows import PackedRows
 from cerebro_plpy.operations.refit.member_params import stretch_schedule
 from cerebro_plpy.operations.train.model_lineage import make_warm_states
@@ -126,17 +125,6 @@ def _make_models(
             )
         architectures[model_id] = StoredModel(model_id, row["architecture"], False)
         backends[mst_key] = row["backend"]
-        configs.append(
-            Config(
-                mst_key,
-                model_id,
-                compile_params,
-                row["fit_params"],
-                parse_compile_params(compile_params, None),
-                fit_params,
-                template=row["template"],
-                params=json.loads(row["params"]),
-            )
-        )
+        configs.append(parse_config({**row, "compile_params": compile_params}, None))
     named_configs = name_metrics(configs, architectures, source, context.check)
     return ModelInputs(named_configs, architectures, None, backends)

@@ -93,7 +93,7 @@ class TrainRequest:
 
     @property
     def may_refit(self) -> bool:
-        """Whether members of the version may be trained again on all rows; see `find_obstacle`."""
+        """Return whether members may be trained again on all rows; see `find_obstacle`."""
         arguments = self.arguments
         if arguments.group_by is not None or arguments.weight is not None:
             return False

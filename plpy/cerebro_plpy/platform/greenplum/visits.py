@@ -119,8 +119,8 @@ class GreenplumVisits(Visits):
             some=select_sample(dataset),
         )
         statements = [*map(Statement, [create, *external]), Statement(bring, (dataset.segment_id,))]
-        brought = replace(table, relation=copy, key="t.__dist_key__")
-        return statements, replace(dataset, table=brought, segment_id=key, period=1)
+        all_rows = replace(table, relation=copy, key="t.__dist_key__")
+        return statements, replace(dataset, table=all_rows, segment_id=key, period=1)
 
     def _pass_state(self, worker: Worker, state: StateSource, is_first: bool) -> list[Statement]:
         """Let the state hop to the trainer's segment first, through a table that must be empty."""

@@ -20,7 +20,7 @@ MAX_COST = 1e100
 
 
 class NamedCost(NamedTuple):
-    """What it costs to predict a class for a row of another class, or of the same one."""
+    """The cost of a predicted class for rows of another class, or of the same one."""
 
     actual: int  # position of the class of the row
     predicted: int
@@ -57,18 +57,18 @@ def read_costs(value: object) -> Costs:
     if not isinstance(value, Mapping):
         raise ValueError(f"costs are {value!r:.80}")
     costs = {}
-    for actual, named in value.items():
-        if not isinstance(named, Mapping) or not all(map(is_cost, named.values())):
-            raise ValueError(f"costs of {actual!r:.80} are {named!r:.80}")
-        costs[actual] = {predicted: float(cost) for predicted, cost in named.items()}
+    for actual, row_costs in value.items():
+        if not isinstance(row_costs, Mapping) or not all(map(is_cost, row_costs.values())):
+            raise ValueError(f"costs of {actual!r:.80} are {row_costs!r:.80}")
+        costs[actual] = {predicted: float(cost) for predicted, cost in row_costs.items()}
     return costs
 
 
 def list_costs(costs: Costs, classes: Sequence[str]) -> Iterator[NamedCost]:
     """Yield the named costs of known classes."""
     positions = {name: position for position, name in enumerate(classes)}
-    for actual, named in costs.items():
-        for predicted, cost in named.items():
+    for actual, row_costs in costs.items():
+        for predicted, cost in row_costs.items():
             if actual in positions and predicted in positions:
                 yield NamedCost(positions[actual], positions[predicted], cost)
 

@@ -32,23 +32,23 @@ class RankedRows:
             self._scores[metric] = SCORES[metric](self.rows)
         return self._scores[metric]
 
-    def is_better_than(self, other: RankedRows) -> bool:
+    def is_better_than(self, rival: RankedRows) -> bool:
         """Return whether the predictions are better than others for the same rows."""
         for metric in self._metrics:
             is_larger_better = metric in LARGER_IS_BETTER
             score = self.score(metric)
-            other_score = other.score(metric)
+            rival_score = rival.score(metric)
             if math.isnan(score):
                 return False
-            if is_better(score, other_score, is_larger_better):
+            if is_better(score, rival_score, is_larger_better):
                 return True
-            if is_better(other_score, score, is_larger_better):
+            if is_better(rival_score, score, is_larger_better):
                 return False
         return False
 
     @property
     def has_score(self) -> bool:
-        """Whether the first metric is a number."""
+        """Return whether the first metric is a number."""
         return not math.isnan(self.score(self._metrics[0]))
 
 

@@ -151,8 +151,8 @@ def return_early(run: Run) -> Step:
     watch = limits.return_watch
     progress = run.state.progress
     keys = watch.starts | progress.keys()
-    ended = {key for key in keys if key not in progress or progress[key].finished}
-    reason = watch.find_reason(time.monotonic(), ended)
+    ended_keys = {key for key in keys if key not in progress or progress[key].finished}
+    reason = watch.find_reason(time.monotonic(), ended_keys)
     if reason is None:
         return Step()
     text = f"stopped after {run.context.describe_time()}: {reason}"

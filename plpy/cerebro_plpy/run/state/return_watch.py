@@ -79,18 +79,18 @@ class ReturnWatch:
         if is_gain:
             self._last_gain = now
 
-    def find_reason(self, now: float, ended: AbstractSet[int]) -> str | None:
+    def find_reason(self, now: float, ended_keys: AbstractSet[int]) -> str | None:
         """Return the reason to return now; None to go on.
 
         Args:
-            ended: configurations that are not trained any more. One whose metric is perfect is
+            ended_keys: configurations that are not trained any more. One whose metric is perfect is
                 trained to its end before, because its loss still falls.
         """
         if self._rule is None or self.reason is not None:
             return None
-        are_starts_done = self._rule.starts <= ended
+        are_starts_done = self._rule.starts <= ended_keys
         is_sure = self._rule.rows >= MIN_PERFECT_ROWS or are_starts_done
-        if is_sure and self._perfect & ended:
+        if is_sure and self._perfect & ended_keys:
             return f"{self._rule.metric} cannot get better"
         if are_starts_done and now >= self.next_moment:
             waited = now - self._last_gain
