@@ -23,8 +23,14 @@ ATTEMPTS = 20
 INTERNAL = {"XX000", "38000"}
 """What no user should ever see."""
 TABLES = ("", "_info", "_summary")
-RUNS = "SELECT run_id, status, error FROM cerebro.run WHERE run_id > %s"
+RUNS = """
+    SELECT run_id, status, error FROM cerebro.run
+    WHERE run_id > %s AND spec -> 'train' ->> 'refit_of' IS NULL"""
 COMPLETED = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
+COMPLETED_OF_CALL = """
+    SELECT count(*) FROM cerebro.visit JOIN cerebro.run r USING (run_id)
+    WHERE %s IN (r.run_id, (r.spec -> 'train' ->> 'refit_of')::bigint)
+        AND visit.status = 'completed'"""
 AT_WORK = """
     SELECT FROM pg_stat_activity WHERE application_name LIKE 'cerebro\\_db%'
     UNION ALL SELECT FROM pg_locks WHERE locktype = 'advisory'"""
@@ -165,14 +171,14 @@ class Course:
         return time.monotonic() >= self._reached.get(misfortune, float("inf")) + misfortune.seconds
 
     def _visits(self) -> int:
-        """How many visits are completed; -1 before there is a run, and -2 before there is a
-        trainer.
+        """Return the number of completed visits, also on all rows; -1 before there is a run, and -2
+        before there is a trainer.
         """
         found = self._observer.ask(RUNS, self._before)
         if found and not self.scene.run:
             self.scene.run = found[0][0]
         if self.scene.run:
-            rows = self._observer.ask(COMPLETED, self.scene.run)
+            rows = self._observer.ask(COMPLETED_OF_CALL, self.scene.run)
             return int(rows[0][0]) if rows else -1
         return -1 if self.premises.trainers() else -2
 
@@ -285,7 +291,7 @@ class Course:
                 time.sleep(PAUSE)
 
     def _runs(self) -> list[Row]:
-        """The runs of this round, of which there is one at most."""
+        """Return the runs that a user resumes: one at most."""
         found: list[Row] = []
 
         def answered() -> bool:

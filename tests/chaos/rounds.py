@@ -119,8 +119,9 @@ class Round:
 
     @property
     def visits(self) -> int:
-        """How many visits the run has."""
-        return self.segments * self.epochs * (len(self.optimizers) + self.drawn)
+        """Return the number of visits; a model's best configuration is trained twice."""
+        trainings = len(self.optimizers) + self.drawn + self.named
+        return self.segments * self.epochs * trainings
 
     def __str__(self) -> str:
         call = "submit" if self.background else "fit"
@@ -205,9 +206,8 @@ def drawn_train(
 ) -> Round:
     """A round that trains a model by name, with those faults."""
     configs, epochs = draw.randint(1, 2), draw.randint(4, 8)
-    moments = sorted(
-        (draw.randint(-1, configs * epochs - 1), draw.uniform(0, 0.5), fault) for fault in hand
-    )
+    last = (configs + 1) * epochs - 1  # the best one is trained twice
+    moments = sorted((draw.randint(-1, last), draw.uniform(0, 0.5), fault) for fault in hand)
     return Round(
         name=name,
         framework=framework,

@@ -211,29 +211,30 @@ def test_another_value_is_refused(boats: Workbench) -> None:
 
 
 @pytest.mark.long
-def test_a_cancel_leaves_nothing_of_it(boats: Workbench) -> None:
+@pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
+def test_an_interrupted_one_leaves_nothing(boats: Workbench, end: str) -> None:
     """The run before it is resumed, and its best configuration is trained on all rows again."""
-    watcher = boats.another()
+    caller = boats.another()
     call = (
-        "SELECT * FROM cerebro.train('boats', 'price', 'cancelled', models => '{linear}', "
+        f"SELECT * FROM cerebro.train('boats', 'price', '{end}', models => '{{linear}}', "
         "configs => 1, epochs => 2000, seed => 2, search => NULL, columns => '* except id')"
     )
-    running = """
-        SELECT run_id FROM cerebro.run WHERE name = 'cancelled on all rows' AND EXISTS (
+    running = f"""
+        SELECT run_id FROM cerebro.run WHERE name = '{end} on all rows' AND EXISTS (
             SELECT FROM cerebro.visit v WHERE v.run_id = run.run_id)"""
-    with boats.calling(lambda: boats.rows(call)) as called:
-        eventually(lambda: watcher.rows(running) or called.done())
-        refit_run = watcher.value(running)
-        boats.connection.cancel()
-        with pytest.raises(psycopg2.errors.QueryCanceled):
+    with caller.calling(lambda: caller.rows(call)) as called:
+        eventually(lambda: boats.rows(running) or called.done())
+        refit_run = boats.value(running)
+        boats.rows(f"SELECT {end}(%s)", caller.pid())
+        with pytest.raises(psycopg2.Error):
             called.result(60)
-    assert not boats.rows(running)
+    caller.close()
+    boats.rows("SELECT cerebro.resume(%s)", boats.newest_run())
+    ((_, _, second_run),) = boats.rows(MEMBERS, end, 1)
+    assert second_run > refit_run
+    assert not boats.rows("SELECT FROM cerebro.run WHERE run_id = %s", refit_run)
     tables = "SELECT relname FROM pg_class WHERE starts_with(relname, %s)"
     assert not boats.rows(tables, f"r{refit_run}_")
-    boats.rows("SELECT cerebro.resume(%s)", boats.newest_run())
-    ((_, _, second_run),) = boats.rows(MEMBERS, "cancelled", 1)
-    assert second_run > refit_run
-    watcher.close()
 
 
 def test_nothing_remains_of_a_dropped_model(boats: Workbench) -> None:

@@ -10,3 +10,10 @@ GROUP BY c.mst_key ORDER BY c.mst_key
 -- The runs that have trained members of a version of the caller again on all rows; NULL for a member that none has.
 SELECT DISTINCT b.refit_run_id FROM cerebro.member_log b
 WHERE b.owner = current_user AND b.model = %s::text AND b.run_id = %s::bigint AND b.mst_key = ANY (%s::integer[])
+
+-- name: abandoned_runs
+-- The runs that have trained members of a run again on all rows, and whose states no version has.
+SELECT r.run_id FROM cerebro.run_log r
+WHERE r.owner = current_user AND (r.spec -> 'train' ->> 'refit_of')::bigint = %s::bigint
+  AND NOT EXISTS (SELECT FROM cerebro.member_log b WHERE b.refit_run_id = r.run_id)
+ORDER BY r.run_id

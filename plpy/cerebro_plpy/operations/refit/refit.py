@@ -27,6 +27,7 @@ from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table
 from cerebro_plpy.preprocessing.rows.split import read_split
 from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
 from cerebro_plpy.run.log.run_log import RunLog
+from cerebro_plpy.run.state.interrupted_run import await_workers
 from cerebro_plpy.tables.models.model_registry import RunResult
 from cerebro_plpy.tables.outputs import logged_run
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
@@ -67,6 +68,7 @@ def refit(
     if obstacle is not None:
         db.notice(f"the model is not trained again on all rows: {obstacle}")
         return result
+    _discard_abandoned_runs(db, context, run.run_id)
     plan = plan_refit(db, run, result, seconds)
     if not plan.epochs:
         return result
@@ -98,7 +100,7 @@ def _train_again(
         request = make_refit_request(catalog, context, plan, packed.data.source, rows, seconds)
         train(db, context, request, None, RunListeners(), run_id)
     except BaseException:
-        with suppress(CerebroError):  # if the session is lost, cerebro.vacuum_runs drops its tables
+        with suppress(CerebroError):  # if the session is lost, the resumed run discards it
             RunLog(context.control, run_id).discard()
         raise
     finally:
@@ -106,6 +108,15 @@ def _train_again(
         with suppress(CerebroError):
             drop_packed_tables(context.control, run_id)
     return run_id, read_complete_states(db, run_id)
+
+
+def _discard_abandoned_runs(db: Database, context: CallContext, run_id: int) -> None:
+    """Remove the runs that have trained a run's members on all rows before it was resumed."""
+    for row in db.peek(sql("refit.abandoned_runs"), run_id):
+        abandoned = row["run_id"]
+        await_workers(context, abandoned)
+        drop_packed_tables(context.control, abandoned)
+        RunLog(context.control, abandoned).discard()
 
 
 def report_refit(
