@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from cerebro_trainer.boosting.model.forest import Forest, list_variables
 from cerebro_trainer.boosting.model.spec import CLASS_NAME
 from cerebro_trainer.boosting.program import check_loss, read_spec
 from cerebro_trainer.boosting.results import Results, compute_losses
-from cerebro_trainer.boosting.row_memory import RowMemory
+from cerebro_trainer.boosting.row_memory import LastGrowth, RowMemory
 from cerebro_trainer.boosting.scoring import score_rows
 from cerebro_trainer.boosting.transforms import compute_outputs
 from cerebro_trainer.data.arrays import Floats
@@ -219,13 +218,12 @@ class BoostedTrees(Learner):
             forest = forest.append((), compute_base(self.spec, targets, weights))
         binned = self._memory.bin(self.spec, buffers, self._threads, self._read_matrices)
         scores = join_arrays([self._score(forest, buffer) for buffer in buffers])
-        growth = binned.grow(self.spec, targets, weights, scores, plan)
+        growth, scores = binned.grow(self.spec, targets, weights, scores, plan)
         self.cut_rounds = growth.cut_rounds
         grown = Forest.from_arrays(self.spec, forest.append(growth.trees, forest.base).to_arrays())
         if growth.trees:
-            add = partial(growth.add_to, threads=self._threads)
-            for buffer in buffers:
-                self._memory.advance(self.spec, (forest, grown), buffer, self._read_matrix, add)
+            self._memory.advance(self.spec, (forest, grown), buffers, scores)
+            self._memory.last_growth = LastGrowth(self.spec.inputs, forest, grown, growth)
         return grown
 
     def _compute_losses(self, buffers: Sequence[Buffer], targets: Floats) -> Floats:

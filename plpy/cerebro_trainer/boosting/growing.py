@@ -66,26 +66,25 @@ class Growth:
     """The trees of some rounds, which LightGBM still has.
 
     Args:
-        booster: their model in LightGBM, perhaps with further trees that have no split.
+        trees: without last rounds that have no split.
+        booster: the model in LightGBM, perhaps with further trees that have no split.
         cut_rounds: rounds after which the time was over; None if it was not.
     """
 
-    def __init__(
-        self, trees: list[Tree], booster: Any, outputs: int, cut_rounds: int | None = None
-    ) -> None:
+    def __init__(self, trees: list[Tree], booster: Any, cut_rounds: int | None = None) -> None:
         self.trees = trees
         self.cut_rounds = cut_rounds
         self._booster = booster
-        self._outputs = outputs
 
-    def add_to(self, scores: Floats, matrix: Float32Array, threads: int) -> None:
-        """Add the values of the trees to the scores of rows, tree by tree."""
+    def add_to(self, scores: Floats, matrix: Float32Array) -> None:
+        """Add the values of the trees to the scores of other rows, tree by tree."""
+        outputs = scores.shape[1]
         width = max(len(self.trees), matrix.shape[1])
         for block in iterate_blocks(len(matrix), width):
-            leaves = self._booster.predict(matrix[block], pred_leaf=True, num_threads=threads)
+            leaves = self._booster.predict(matrix[block], pred_leaf=True, num_threads=1)
             columns = leaves.reshape(len(leaves), -1).T
             for position, tree in enumerate(self.trees):
-                scores[block, position % self._outputs] += tree.values[columns[position]]
+                scores[block, position % outputs] += tree.values[columns[position]]
 
 
 class BinnedRows:
@@ -122,7 +121,7 @@ class BinnedRows:
         weights: Float32Array | None,
         scores: Floats,
         plan: GrowthPlan,
-    ) -> Growth:
+    ) -> tuple[Growth, Floats]:
         """Grow the rounds of a plan.
 
         The rounds are fewer if no split improves the loss any more, or if the time is over.
@@ -130,14 +129,17 @@ class BinnedRows:
         Args:
             targets: numbers, or indices of classes.
             scores: current score of each row, shape (rows, outputs).
+
+        Returns:
+            The trees, and the score of each row after them.
         """
         if int(self.rows * spec.row_share) < 2 * spec.min_rows:
             # Too few for two leaves; without any row in a bag LightGBM fails.
-            return Growth([], None, spec.outputs)
+            return Growth([], None), scores
         numbers = _shift_targets(spec, targets)
         if spec.has_logarithms and not numbers.any():
             # Nothing is above the lowest number; without any such row LightGBM fails.
-            return Growth([], None, spec.outputs)
+            return Growth([], None), scores
         self._dataset.set_label(numbers.astype(np.float32))
         # Unlike `set_weight`, this also drops the weights of the growth before.
         self._dataset.set_field("weight", None if _are_equal(weights) else weights)
@@ -147,7 +149,7 @@ class BinnedRows:
         cut_rounds = _grow_rounds(booster, plan)
         trees = list(read_trees(booster.model_to_string(num_iteration=-1), spec.set_words))
         trees = _drop_empty_rounds(trees, spec.outputs)
-        return Growth(trees, booster, spec.outputs, cut_rounds)
+        return Growth(trees, booster, cut_rounds), _read_scores(booster, spec.outputs)
 
 
 def _grow_rounds(booster: Any, plan: GrowthPlan) -> int | None:
@@ -158,6 +160,22 @@ def _grow_rounds(booster: Any, plan: GrowthPlan) -> int | None:
         if number < plan.rounds and time.time() >= plan.until:
             return number
     return None
+
+
+def _read_scores(booster: Any, outputs: int) -> Floats:
+    """Return the scores of the rows that a model was grown over, shape (rows, outputs).
+
+    LightGBM has them, and gives them to metrics: as probabilities of its objective, if it has one.
+    """
+    booster.reset_parameter({"objective": "none"})
+    copies: list[Floats] = []
+
+    def copy_scores(scores: Floats, dataset: object) -> tuple[str, float, bool]:
+        copies.append(scores.reshape((-1, outputs), order="F").copy())
+        return "none", 0.0, False
+
+    booster.eval_train(copy_scores)
+    return copies[0]
 
 
 def _are_equal(weights: Float32Array | None) -> bool:
@@ -180,6 +198,7 @@ def _list_growth_parameters(spec: TreesSpec, seed: int) -> Parameters:
     return {
         "objective": format_objective(spec).split()[0],
         "num_class": spec.outputs,
+        "metric": "none",
         "boost_from_average": False,
         "num_leaves": spec.leaves,
         "learning_rate": spec.learning_rate,

@@ -11,9 +11,9 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from cerebro_trainer.boosting.growing import BinnedRows
+from cerebro_trainer.boosting.growing import BinnedRows, Growth
 from cerebro_trainer.boosting.model.forest import Forest
 from cerebro_trainer.boosting.model.spec import PackedInputs, TreesSpec
 from cerebro_trainer.boosting.scoring import add_trees, repeat_base
@@ -23,8 +23,6 @@ from cerebro_trainer.wire.frames import Float32Array
 
 ReadMatrix: TypeAlias = Callable[[Buffer], Float32Array]
 """Returns the columns of trees of a buffer."""
-AddScores: TypeAlias = Callable[[Floats, Float32Array], None]
-"""Adds the values of trees to the scores of rows."""
 BufferKey: TypeAlias = tuple[int, PackedInputs]
 BinsKey: TypeAlias = tuple[tuple[int, ...], PackedInputs, int, tuple[int, ...]]
 
@@ -41,13 +39,31 @@ class Scores:
     rounds: int
 
 
+class LastGrowth(NamedTuple):
+    """The latest growth, whose rounds are evaluated next: LightGBM is quicker than numpy."""
+
+    inputs: PackedInputs
+    forest: Forest  # before it
+    grown: Forest  # after it
+    growth: Growth
+
+    def leads(self, spec: TreesSpec, rounds: int, forest: Forest) -> bool:
+        """Return whether its trees are all that scores after so many rounds of a forest lack."""
+        return (
+            self.inputs == spec.inputs
+            and self.forest.rounds == rounds
+            and self.grown.digests[-1] == forest.digests[-1]
+        )
+
+
 class RowMemory:
-    """Scores by buffer and trees, and rows in bins by buffers and kinds of bins."""
+    """Scores by buffer and trees, rows in bins by buffers and kinds of bins, and a growth."""
 
     def __init__(self) -> None:
         self._scores: OrderedDict[tuple[BufferKey, bytes], Scores] = OrderedDict()
         self._binned_rows: OrderedDict[BinsKey, BinnedRows] = OrderedDict()
         self._buffers: dict[int, weakref.ref[Buffer]] = {}
+        self.last_growth: LastGrowth | None = None
 
     def clear(self) -> None:
         """Drop everything, after overwriting the scores."""
@@ -56,6 +72,7 @@ class RowMemory:
         self._scores.clear()
         self._binned_rows.clear()
         self._buffers.clear()
+        self.last_growth = None
 
     def score(
         self, spec: TreesSpec, forest: Forest, buffer: Buffer, read_matrix: ReadMatrix
@@ -66,7 +83,12 @@ class RowMemory:
         if scores is None:
             scores = Scores(repeat_base(forest, buffer.rows), 0)
         if scores.rounds < forest.rounds and buffer.rows:
-            add_trees(forest, read_matrix(buffer), scores.values, scores.rounds)
+            matrix = read_matrix(buffer)
+            last = self.last_growth
+            if last is not None and last.leads(spec, scores.rounds, forest):
+                last.growth.add_to(scores.values, matrix)
+            else:
+                add_trees(forest, matrix, scores.values, scores.rounds)
         scores.rounds = forest.rounds
         self._store(buffer, spec, forest, scores)
         return scores.values
@@ -75,22 +97,22 @@ class RowMemory:
         self,
         spec: TreesSpec,
         forests: tuple[Forest, Forest],
-        buffer: Buffer,
-        read_matrix: ReadMatrix,
-        add: AddScores,
+        buffers: Sequence[Buffer],
+        scores: Floats,
     ) -> None:
-        """Advance the scores of a buffer by the trees of a growth.
+        """Replace the scores of buffers by those after a growth.
 
         Args:
             forests: the trees before and after the growth.
-            add: adds the values of the new trees.
+            scores: of the rows of all buffers.
         """
         forest, grown = forests
-        self.score(spec, forest, buffer, read_matrix)
-        scores = self._scores.pop(((id(buffer), spec.inputs), forest.digests[-1]))
-        add(scores.values, read_matrix(buffer))
-        scores.rounds = grown.rounds
-        self._store(buffer, spec, grown, scores)
+        begin = 0
+        for buffer in buffers:
+            end = begin + buffer.rows
+            self._take_prefix((id(buffer), spec.inputs), forest)
+            self._store(buffer, spec, grown, Scores(scores[begin:end].copy(), grown.rounds))
+            begin = end
 
     def _store(self, buffer: Buffer, spec: TreesSpec, forest: Forest, scores: Scores) -> None:
         self._watch(buffer)

@@ -115,6 +115,11 @@ pg_catalog.count({c}) AS {n}_rows,
 pg_catalog.min({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_low,
 pg_catalog.max({c}) FILTER (WHERE {c} > '-Infinity' AND {c} < 'Infinity') AS {n}_high
 
+-- name: rows_ahead
+-- The rows with a number, and those of them with one beyond two bounds; a bound that is NULL bounds nothing.
+pg_catalog.count({number}) AS {n}_rows,
+pg_catalog.count(*) FILTER (WHERE {number} < %s::double precision OR {number} > %s::double precision) AS {n}_ahead
+
 -- name: sampled_numbers
 -- What is asked of a column of numbers {c} of the sample.
 pg_catalog.percentile_disc('{shares}'::double precision[]) WITHIN GROUP (ORDER BY {c})

@@ -33,8 +33,10 @@ from cerebro_plpy.tables.outputs import logged_run
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
 MODULE = "train"
-STARTUP_SECONDS = 1.5
-"""Time to copy the rows, to start trainers and to compile."""
+STARTUP_SECONDS = 0.5
+"""Time to copy the rows and to start trainers."""
+COMPILATION_SECONDS = 1.0
+"""Time to compile networks."""
 CAUTION = 1.2
 """Factor of the expected time: visits of configurations side by side slow each other down."""
 
@@ -184,9 +186,12 @@ def plan_refit(db: Database, run: LoggedRun, result: RunResult, seconds: float) 
     workers = len(run.spec.segments)
     selection: list[PastTraining] = []
     for past in sorted(trainings, key=lambda past: (not past.is_whole, -shares[past.mst_key])):
-        needed = STARTUP_SECONDS + factor * estimate_seconds([*selection, past], workers)
+        extended = [*selection, past]
+        needed = STARTUP_SECONDS + factor * estimate_seconds(extended, workers)
+        if not all(training.is_whole for training in extended):
+            needed += COMPILATION_SECONDS
         if needed <= seconds:
-            selection.append(past)
+            selection = extended
     late = len(complete) - len(selection)
     _report_omitted(db, late, len(shares), f"the budget has {seconds:.1f} s left")
     epochs = {past.mst_key: past.epochs for past in selection}

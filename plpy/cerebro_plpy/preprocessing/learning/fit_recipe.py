@@ -11,6 +11,10 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
+from cerebro_plpy.preprocessing.learning.later_rows import (
+    find_columns_ahead,
+    remark_recurring_parts,
+)
 from cerebro_plpy.preprocessing.learning.text_columns import read_formats
 from cerebro_plpy.preprocessing.learning.text_statistics import read_word_statistics
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -41,12 +45,17 @@ def fit_recipe(
 
 
 def fit_columns(
-    reader: Reader, source: Source, columns: Sequence[RawColumn], types: Mapping[str, str]
+    reader: Reader,
+    source: Source,
+    columns: Sequence[RawColumn],
+    types: Mapping[str, str],
+    later: Source | None = None,
 ) -> FittedRecipe:
     """Return the recipe of columns, and the remarks about them.
 
     Args:
         types: the kinds of columns that a call names.
+        later: the rows held back, if they are the last ones.
     """
     given_types = types
     columns, types = _settle_json(reader, source, columns, types)
@@ -56,7 +65,11 @@ def fit_columns(
     stored = statistics.gather_statistics(reader, source, scalar_columns)
     simple, gathered, text_remarks = read_formats(reader, source, scalar_columns, stored, types)
     doubtful = {remark.column for remark in text_remarks}
-    inferred = type_inference.infer_features(simple, gathered, types, doubtful)
+    ahead: frozenset[str] = frozenset()
+    if later is not None:
+        free_columns = [column for column in simple if column.name not in types]
+        ahead = find_columns_ahead(reader, later, free_columns, gathered)
+    inferred = type_inference.infer_features(simple, gathered, types, doubtful, ahead)
     values = statistics.read_categories(reader, source, inferred.categories, gathered.rows)
     features = {
         **inferred.features,
@@ -91,7 +104,14 @@ def fit_columns(
         for remark in remark_categories(column, values[column.name])
     ]
     kept_remarks = [remark for remark in object_remarks if features[remark.column].is_input]
-    remarks = (*text_remarks, *number_remarks, *kept_remarks, *spelling_remarks)
+    part_remarks = remark_recurring_parts(ahead, features)
+    remarks = (
+        *text_remarks,
+        *number_remarks,
+        *kept_remarks,
+        *spelling_remarks,
+        *part_remarks,
+    )
     recipe = Recipe(tuple(features[column.name] for column in columns))
     return FittedRecipe(recipe, remarks)
 

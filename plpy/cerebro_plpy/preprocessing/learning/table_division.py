@@ -69,6 +69,13 @@ class DividedTable(NamedTuple):
         order = hash_rows(self.opened, self.split, seed)
         return Source(self.tables.training, self.sides(seed).training, order)
 
+    def later_rows(self, seed: int) -> Source | None:
+        """Return the rows held back, whatever their target is, if they are the last ones."""
+        if self.split.kind != "last":
+            return None
+        order = hash_rows(self.opened, self.split, seed)
+        return Source(self.tables.validation, self.sides(seed).validation, order)
+
 
 def divide_table(
     reader: Reader,

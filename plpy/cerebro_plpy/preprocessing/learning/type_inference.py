@@ -21,6 +21,7 @@ from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.kinds.vector import Vector
+from cerebro_plpy.preprocessing.learning.later_rows import AHEAD, describe_column_ahead
 from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics
 from cerebro_plpy.preprocessing.remarks.nested_values import describe_unusable
 from cerebro_plpy.preprocessing.remarks.row_names import MIN_ROWS, all_differ, has_naming_name
@@ -39,6 +40,7 @@ from cerebro_plpy.preprocessing.values.families import (
     JSON,
     MOMENTS,
     NUMBERS,
+    POINTS,
     TEXT,
     TEXT_NUMBERS,
     TEXTS,
@@ -57,6 +59,11 @@ FREE_WORDS = 3.0
 FREE_SHARE = 0.01
 """Text is free text from this mean number of words and this share of distinct values on."""
 FEWEST_WORDS = 8
+DAY = 86_400.0
+CYCLES = {"month": 366.0, "day": 31.0, "dow": 7.0, "hour": 1.0}
+"""Parts of times that recur, with the days after which they do."""
+FULL_CYCLES = 2
+"""Cycles that times must span before a recurring part is learned: one does not show what recurs."""
 WORDS_STEP = 8
 """The number of words of a text is a multiple of this."""
 
@@ -74,17 +81,22 @@ def infer_features(
     statistics: Statistics,
     types: Mapping[str, str],
     doubtful: Collection[str] = (),
+    ahead: Collection[str] = (),
 ) -> InferredColumns:
     """Infer the features of columns.
 
     Args:
         types: the kinds that a call names.
         doubtful: columns of texts that look like numbers or dates, and are not read as such.
+        ahead: columns whose values are beyond these in most rows held back.
     """
     features: dict[str, Feature] = {}
     unfinished: dict[str, list[RawColumn]] = {Category.kind: [], Text.kind: []}
     statistics = statistics.coarser(count_pieces(len(columns)))
     for column in columns:
+        if column.name in ahead:
+            features[column.name] = _infer_recurring_parts(column, statistics)
+            continue
         result = _infer_column(column, statistics, types.get(column.name))
         if column.name in doubtful and result == LeftOut(column.name, NAMES_ROW):
             # Numbers and dates that all differ need not name a row.
@@ -222,7 +234,23 @@ def _infer_number(column: RawColumn, statistics: Statistics, kind: str | None) -
     )
 
 
-def _infer_moment(column: RawColumn, statistics: Statistics) -> Feature:
+def _infer_recurring_parts(column: RawColumn, statistics: Statistics) -> Feature:
+    """Return what later rows have, too, of a column that runs ahead: weekdays and the like."""
+    if column.family not in POINTS:
+        return LeftOut(column.name, describe_column_ahead(column))
+    times = statistics.spreads[column.name, "epoch"]
+    seconds = 0.0 if times.low is None or times.high is None else times.high - times.low
+    parts = [part for part, cycle in CYCLES.items() if seconds >= FULL_CYCLES * cycle * DAY]
+    feature = _infer_moment(column, statistics, parts)
+    if feature.is_input:
+        return feature
+    return LeftOut(column.name, f"{AHEAD}, and nothing of them recurs")
+
+
+def _infer_moment(
+    column: RawColumn, statistics: Statistics, parts: Collection[str] | None = None
+) -> Feature:
+    """Return the feature of times; only of some parts, if these are given."""
     assert column.family is not None
     spreads = {part: statistics.spreads[column.name, part] for part in MOMENTS[column.family]}
     present = spreads["epoch"].rows
@@ -231,9 +259,9 @@ def _infer_moment(column: RawColumn, statistics: Statistics) -> Feature:
     scales = {
         part: scale
         for part, spread in spreads.items()
-        if (scale := robust_scale(spread)) is not None
+        if (parts is None or part in parts) and (scale := robust_scale(spread)) is not None
     }
-    missing = present < statistics.rows
+    missing = present < statistics.rows and parts is None
     if not scales and not missing:
         return LeftOut(column.name, ONE_VALUE)
     return Moment(column.name, column.family, scales or {"epoch": Scale(0.0, 1.0)}, missing)

@@ -8,7 +8,12 @@ from typing import NamedTuple
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.platform_protocol import Table
 from cerebro_plpy.database.source_rows import SourceRows
-from cerebro_plpy.preprocessing.rows.split import check_split_column, identity_of, read_split
+from cerebro_plpy.preprocessing.rows.split import (
+    check_split_column,
+    find_dividing_times,
+    identity_of,
+    read_split,
+)
 from cerebro_plpy.preprocessing.rows.weight_column import find_column
 from cerebro_plpy.preprocessing.values import columns as raw
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -87,18 +92,26 @@ def open_source(
     Columns that name a row, or whose values grow, are read as well.
     """
     split_column = None
+    excluded = {options.target, options.weight}
     if options.split is not None:
-        split_column = read_split(module, options.split).column
-    if split_column is not None:
-        check_split_column(module, columns, read_split(module, options.split or ""))
-    excluded = {options.target, split_column, options.weight}
+        split = read_split(module, options.split)
+        check_split_column(module, columns, split)
+        split_column = split.column
+        if find_dividing_times(split, columns) is None:
+            excluded.add(split_column)
     learned = select_columns(module, columns, options.columns, excluded, relation)
     identity = options.identity
     if options.settled and not identity:
         # Rows that were divided before the columns were recorded were divided by all of them.
         identity = identity_of(columns)
     growing = {*raw.growing_columns(columns), *options.growing}
-    required = {*excluded, options.group_by, *growing, *(column.name for column in learned)}
+    required = {
+        *excluded,
+        split_column,
+        options.group_by,
+        *growing,
+        *(column.name for column in learned),
+    }
     readable = _readable_columns(columns, required, (*identity, *options.optional))
     recorded = tuple(column.name for column in readable if column.name in identity)
     return OpenedSource(

@@ -24,7 +24,7 @@ from cerebro_plpy.preprocessing.rows.value_comparison import compare
 from cerebro_plpy.preprocessing.values.column_values import distinct_text, value_text
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
-from cerebro_plpy.preprocessing.values.families import CITEXT, JSON
+from cerebro_plpy.preprocessing.values.families import CITEXT, JSON, POINTS
 
 SHARE = 0.2
 PARTS = 1_000_000
@@ -188,6 +188,14 @@ def check_split_column(module: str, columns: Sequence[RawColumn], split: Split) 
     raise UndefinedColumn(
         f"{module} error: there is no column {split.column!r}, which split names.", hint=hint
     )
+
+
+def find_dividing_times(split: Split, columns: Sequence[RawColumn]) -> str | None:
+    """Return the column of points in time of which a split holds back the latest, if it does."""
+    if split.kind != "last":
+        return None
+    points = (column.name for column in columns if column.family in POINTS)
+    return next((name for name in points if name == split.column), None)
 
 
 def _unknown_split(module: str, split: str) -> InvalidParameter:

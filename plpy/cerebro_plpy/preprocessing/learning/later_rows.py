@@ -1,0 +1,98 @@
+"""Columns that run ahead: most of the last rows, which are held back, have values beyond others.
+
+Such a column shows when a row was made, as a time, a serial number or a running total does. Later
+rows have values that no model has seen, and networks extrapolate from them without bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from cerebro_plpy.database.platform_protocol import Reader
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.preprocessing.kinds.feature import Feature
+from cerebro_plpy.preprocessing.kinds.moment import SECONDS, Moment
+from cerebro_plpy.preprocessing.kinds.number import Number
+from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark, types_argument
+from cerebro_plpy.preprocessing.rows.column_batches import split_batches
+from cerebro_plpy.preprocessing.rows.source import QUANTILES_SAMPLE, Source
+from cerebro_plpy.preprocessing.rows.statistics import Statistics
+from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.expression import Expression
+from cerebro_plpy.preprocessing.values.families import NUMBERS, POINTS
+
+AHEAD = "most rows held back have values beyond all that are trained on"
+AHEAD_SHARE = 0.5
+"""Share of the rows held back whose values are beyond those of the training rows."""
+
+
+def find_columns_ahead(
+    reader: Reader, later: Source, columns: Sequence[RawColumn], statistics: Statistics
+) -> frozenset[str]:
+    """Return the columns of numbers and of points in time that run ahead.
+
+    Args:
+        later: the rows held back.
+        statistics: of the training rows.
+    """
+    candidates = [column for column in columns if column.family in (*NUMBERS, *POINTS)]
+    sample = later.choose_rows(statistics.rows, QUANTILES_SAMPLE)
+    names: set[str] = set()
+    for batch in split_batches(candidates):
+        counts = _count_rows_ahead(reader, sample, batch, statistics)
+        names.update(
+            column.name
+            for column, (rows, rows_ahead) in zip(batch, counts)
+            if rows_ahead > AHEAD_SHARE * rows
+        )
+    return frozenset(names)
+
+
+def _count_rows_ahead(
+    reader: Reader, sample: Source, columns: Sequence[RawColumn], statistics: Statistics
+) -> Iterator[tuple[int, int]]:
+    """Yield for each column the rows with a value, and those beyond the training rows."""
+    items: list[str] = []
+    values: list[object] = []
+    for position, column in enumerate(columns):
+        number = _read_number(column)
+        spread = statistics.spreads[column.name, _get_part(column)]
+        items.append(sql("features.rows_ahead", number=number.text, n=f"c{position}"))
+        values += [*number.values * 2, spread.low, *number.values, spread.high]
+    statement = sql(
+        "features.spread",
+        aggregates=", ".join(items),
+        source=sample.table,
+        side=sample.side.text,
+    )
+    (counts,) = reader.run(statement, (*values, *sample.side.values))
+    return ((counts[start], counts[start + 1]) for start in range(0, len(counts), 2))
+
+
+def _get_part(column: RawColumn) -> str:
+    return SECONDS if column.family in POINTS else ""
+
+
+def _read_number(column: RawColumn) -> Expression:
+    if column.family in POINTS:
+        return column_values.date_part(column.name, column.family, SECONDS)
+    return column_values.number(column.name, column.family or "")
+
+
+def remark_recurring_parts(
+    names: Collection[str], features: Mapping[str, Feature]
+) -> Iterator[ColumnRemark]:
+    """Yield the remarks about columns that run ahead and are inputs by what recurs."""
+    for name in features:
+        if name in names and features[name].is_input:
+            parts = ", ".join(features[name].number_parts)
+            advice = types_argument(name, Moment.kind)
+            yield ColumnRemark(
+                name, f"only its {parts} are learned from: {AHEAD}. {advice} takes all parts"
+            )
+
+
+def describe_column_ahead(column: RawColumn) -> str:
+    """Return why a column of numbers that runs ahead is left out, and how to learn from it."""
+    return f"{AHEAD}; {types_argument(column.name, Number.kind)} takes it as an input"
