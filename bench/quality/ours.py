@@ -38,8 +38,9 @@ TRAIN = """
         split => %(split)s, types => %(types)s)"""
 PREDICT = f"SELECT prediction FROM cerebro.predict('quality', 'held', '{ROW}') ORDER BY id::integer"
 VISITS = """
-    SELECT worker_pid, extract(epoch FROM started_at), extract(epoch FROM ended_at)
-    FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"""
+    SELECT v.worker_pid, extract(epoch FROM v.started_at), extract(epoch FROM v.ended_at)
+    FROM cerebro.visit v JOIN cerebro.run r USING (run_id)
+    WHERE %s IN (r.run_id, (r.spec -> 'train' ->> 'refit_of')::bigint) AND v.status = 'completed'"""
 WORKERS = "SELECT count(DISTINCT worker_pid) FROM cerebro.visit WHERE run_id = %s"
 TEMPLATES = """
     SELECT template, count(*) FROM cerebro.config WHERE run_id = %s AND status <> 'waiting'

@@ -37,7 +37,7 @@ STARTUP_SECONDS = 0.5
 """Time to copy the rows and to start trainers."""
 COMPILATION_SECONDS = 1.0
 """Time to compile networks."""
-CAUTION = 1.2
+CAUTION = 1.1
 """Factor of the expected time: visits of configurations side by side slow each other down."""
 
 

@@ -115,6 +115,24 @@ def test_sums_of_buffers_are_those_of_their_rows(units: int) -> None:
     assert learner.compute_results(learner.zero_sums()) == {"loss": None, "metrics": [None]}
 
 
+@UNITS
+@pytest.mark.parametrize("rows", [1, 400, 3000])
+def test_rows_held_back_have_the_same_scores_after_each_epoch_and_at_once(
+    units: int, rows: int
+) -> None:
+    """After an epoch LightGBM scores them by the trees that it has just grown, else numpy does."""
+    buffers = [make_buffer(300, units, seed=3), make_buffer(100, units, seed=4)]
+    held_back = make_buffer(rows, units, seed=9)
+    learner = BoostedTrees(make_program(units), 1)
+    for visit in range(3):
+        learner.collect("a", buffers)
+        learner.grow(["a"], 4, make_seed(visit))
+        fresh = BoostedTrees(make_program(units), 1)
+        fresh.write(learner.read())
+        for buffer in (held_back, *buffers):
+            assert learner.evaluate(buffer) == fresh.evaluate(buffer)
+
+
 CONFIGS = st.tuples(
     st.fixed_dictionaries(
         {
