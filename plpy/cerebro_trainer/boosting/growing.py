@@ -149,7 +149,9 @@ class BinnedRows:
         cut_rounds = _grow_rounds(booster, plan)
         trees = list(read_trees(booster.model_to_string(num_iteration=-1), spec.set_words))
         trees = _drop_empty_rounds(trees, spec.outputs)
-        return Growth(trees, booster, cut_rounds), _read_scores(booster, spec.outputs)
+        if trees:  # else there may be no column with two values, without which LightGBM has none
+            scores = _read_scores(booster, spec.outputs)
+        return Growth(trees, booster, cut_rounds), scores
 
 
 def _grow_rounds(booster: Any, plan: GrowthPlan) -> int | None:

@@ -12,8 +12,6 @@ SELECT DISTINCT b.refit_run_id FROM cerebro.member_log b
 WHERE b.owner = current_user AND b.model = %s::text AND b.run_id = %s::bigint AND b.mst_key = ANY (%s::integer[])
 
 -- name: abandoned_runs
--- The runs that have trained members of a run again on all rows, and whose states no version has.
+-- The runs that have trained members of an unfinished run again on all rows: it has no version, which would need their states.
 SELECT r.run_id FROM cerebro.run_log r
-WHERE r.owner = current_user AND (r.spec -> 'train' ->> 'refit_of')::bigint = %s::bigint
-  AND NOT EXISTS (SELECT FROM cerebro.member_log b WHERE b.refit_run_id = r.run_id)
-ORDER BY r.run_id
+WHERE r.owner = current_user AND (r.spec -> 'train' ->> 'refit_of')::bigint = %s::bigint ORDER BY r.run_id

@@ -39,7 +39,7 @@ from cerebro_plpy.operations.live.logged_models import (
     read_functions,
 )
 from cerebro_plpy.operations.live.runs import MORE_EPOCHS, claim, suggest_longer_training
-from cerebro_plpy.operations.refit.refit import is_refit_possible
+from cerebro_plpy.operations.refit.refit_terms import RefitTerms
 from cerebro_plpy.operations.train.model_lineage import make_warm_states
 from cerebro_plpy.operations.train.register_version import register_version
 from cerebro_plpy.operations.train_budget import compute_deadline
@@ -110,7 +110,7 @@ def resume(
                 spec.train.ensemble,
                 spec.train.split.validation_rows,
                 spec.train.final_metric is not None,
-                is_refit_possible(spec.train),
+                RefitTerms.from_spec(spec.train).is_possible,
             )
             warm_states = {**request.warm_states, **start_states}
             starts = list_starts(spec.train.templates, spec.train.split.training_rows)

@@ -42,7 +42,7 @@ from cerebro_plpy.operations.models import refresh_reports as reports
 from cerebro_plpy.operations.models.deployment import find_own_model
 from cerebro_plpy.operations.models.refreshed_members import count_previous_epochs, make_models
 from cerebro_plpy.operations.predict.prediction_source import make_reading
-from cerebro_plpy.operations.refit.refit import is_refit_possible
+from cerebro_plpy.operations.refit.refit_terms import RefitTerms
 from cerebro_plpy.operations.train.incremental_packing import (
     PackedRun,
     can_extend,
@@ -337,7 +337,7 @@ def build_request(
             train_spec.ensemble,
             train_spec.split.validation_rows,
             train_spec.final_metric is not None,
-            is_refit_possible(train_spec),
+            RefitTerms.from_spec(train_spec).is_possible,
         ),
     )
 

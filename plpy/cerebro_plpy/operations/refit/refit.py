@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
 from cerebro_plpy.configs.templates.registry import resumes_states
-from cerebro_plpy.configs.train_spec import REFIT_ALL, REFIT_AUTO, BaseVersion, TrainSpec
+from cerebro_plpy.configs.train_spec import BaseVersion, TrainSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
@@ -22,9 +22,9 @@ from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
 from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
 from cerebro_plpy.operations.refit.all_rows import PackedRows, pack_all_rows
 from cerebro_plpy.operations.refit.refit_request import RefitPlan, make_refit_request
+from cerebro_plpy.operations.refit.refit_terms import RefitTerms
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name
-from cerebro_plpy.preprocessing.rows.split import read_split
 from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.state.interrupted_run import await_workers
@@ -64,11 +64,11 @@ def refit(
         The result with the states of the members that were trained again.
     """
     assert run.spec.train is not None
-    if not is_refit_wanted(run.spec.train):
+    terms = RefitTerms.from_spec(run.spec.train)
+    if not terms.is_wanted:
         return result
-    obstacle = find_obstacle(run.spec.train)
-    if obstacle is not None:
-        db.notice(f"the model is not trained again on all rows: {obstacle}")
+    if terms.obstacle is not None:
+        db.notice(f"the model is not trained again on all rows: {terms.obstacle}")
         return result
     _discard_abandoned_runs(db, context, run.run_id)
     plan = plan_refit(db, run, result, seconds)
@@ -139,32 +139,6 @@ def report_refit(
         f"{subject} trained again on all {rows} by run {run_id}; {train_spec.metric} is of the "
         "states before that"
     )
-
-
-def is_refit_possible(train_spec: TrainSpec) -> bool:
-    """Return whether members of a version may be trained again on all rows."""
-    return is_refit_wanted(train_spec) and find_obstacle(train_spec) is None
-
-
-def is_refit_wanted(train_spec: TrainSpec) -> bool:
-    """Return whether the call lets members be trained again on all rows.
-
-    By default, rows of a table of their own stay apart, so that they can measure the model.
-    """
-    if train_spec.refit == REFIT_AUTO:
-        return read_split(MODULE, train_spec.split.rule).table is None
-    return train_spec.refit == REFIT_ALL
-
-
-def find_obstacle(train_spec: TrainSpec) -> str | None:
-    """Return why no member of a version can be trained again on all rows; None if some can."""
-    if train_spec.grouping.column is not None:
-        return "its rows are packed for models of groups"
-    if train_spec.weight is not None:
-        return "the rows held back are packed without weights"
-    if train_spec.max_cpu is not None or train_spec.max_cost is not None:
-        return "the cost of the run is limited"
-    return None
 
 
 def plan_refit(db: Database, run: LoggedRun, result: RunResult, seconds: float) -> RefitPlan:

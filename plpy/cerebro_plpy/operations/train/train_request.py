@@ -23,7 +23,7 @@ from cerebro_plpy.configs.templates.candidates import (
 )
 from cerebro_plpy.configs.templates.clone_mutation import CloneMutation
 from cerebro_plpy.configs.templates.template import Template
-from cerebro_plpy.configs.train_spec import REFIT_ALL, REFIT_AUTO, REFIT_NONE, FinalMetric
+from cerebro_plpy.configs.train_spec import REFIT_AUTO, FinalMetric
 from cerebro_plpy.database.catalog import Catalog, Relation
 from cerebro_plpy.database.lock_waits import read_wait_limit
 from cerebro_plpy.database.queries import sql
@@ -33,6 +33,7 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import InvalidParameter, quote_text
 from cerebro_plpy.limits import Poll, poll_between
 from cerebro_plpy.operations import cost_matrix
+from cerebro_plpy.operations.refit.refit_terms import RefitTerms
 from cerebro_plpy.operations.template_choice import TemplateChoice
 from cerebro_plpy.operations.train import model_name
 from cerebro_plpy.operations.train.incumbent_holdout import follow_incumbent
@@ -93,15 +94,15 @@ class TrainRequest:
 
     @property
     def may_refit(self) -> bool:
-        """Return whether members may be trained again on all rows; see `find_obstacle`."""
-        arguments = self.arguments
-        if arguments.group_by is not None or arguments.weight is not None:
-            return False
-        if self.parsed.cost_limits is not None:
-            return False
-        if self.table_options.holdout is not None:
-            return self.refit == REFIT_ALL
-        return self.refit != REFIT_NONE
+        """Return whether members may be trained again on all rows."""
+        terms = RefitTerms(
+            refit=self.refit,
+            has_holdout_table=self.table_options.holdout is not None,
+            has_groups=self.arguments.group_by is not None,
+            has_weights=self.arguments.weight is not None,
+            has_cost_limits=self.parsed.cost_limits is not None,
+        )
+        return terms.is_possible
 
 
 def make_train_request(

@@ -11,19 +11,17 @@ from cerebro_plpy.database.sql.identifiers import quote_identifier
 from cerebro_plpy.preprocessing.kinds.category import Category
 from cerebro_plpy.preprocessing.kinds.left_out import LeftOut
 from cerebro_plpy.preprocessing.learning import array_inference, image_inference, type_inference
-from cerebro_plpy.preprocessing.learning.later_rows import (
-    find_columns_ahead,
-    remark_recurring_parts,
-)
 from cerebro_plpy.preprocessing.learning.text_columns import read_formats
 from cerebro_plpy.preprocessing.learning.text_statistics import read_word_statistics
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark
+from cerebro_plpy.preprocessing.remarks.columns_ahead import remark_recurring_parts
 from cerebro_plpy.preprocessing.remarks.nested_values import remark_objects
 from cerebro_plpy.preprocessing.remarks.number_remarks import remark_numbers
 from cerebro_plpy.preprocessing.remarks.spellings import remark_categories
 from cerebro_plpy.preprocessing.rows import statistics
 from cerebro_plpy.preprocessing.rows.column_batches import split_batches
+from cerebro_plpy.preprocessing.rows.later_rows import find_columns_ahead
 from cerebro_plpy.preprocessing.rows.source import Source
 from cerebro_plpy.preprocessing.values import json_scalars
 from cerebro_plpy.preprocessing.values.columns import RawColumn
@@ -65,10 +63,8 @@ def fit_columns(
     stored = statistics.gather_statistics(reader, source, scalar_columns)
     simple, gathered, text_remarks = read_formats(reader, source, scalar_columns, stored, types)
     doubtful = {remark.column for remark in text_remarks}
-    ahead: frozenset[str] = frozenset()
-    if later is not None:
-        free_columns = [column for column in simple if column.name not in types]
-        ahead = find_columns_ahead(reader, later, free_columns, gathered)
+    free_columns = [column for column in simple if column.name not in types]
+    ahead = find_columns_ahead(reader, later, free_columns, gathered)
     inferred = type_inference.infer_features(simple, gathered, types, doubtful, ahead)
     values = statistics.read_categories(reader, source, inferred.categories, gathered.rows)
     features = {
@@ -104,16 +100,9 @@ def fit_columns(
         for remark in remark_categories(column, values[column.name])
     ]
     kept_remarks = [remark for remark in object_remarks if features[remark.column].is_input]
-    part_remarks = remark_recurring_parts(ahead, features)
-    remarks = (
-        *text_remarks,
-        *number_remarks,
-        *kept_remarks,
-        *spelling_remarks,
-        *part_remarks,
-    )
+    remarks = (*text_remarks, *number_remarks, *kept_remarks, *spelling_remarks)
     recipe = Recipe(tuple(features[column.name] for column in columns))
-    return FittedRecipe(recipe, remarks)
+    return FittedRecipe(recipe, (*remarks, *remark_recurring_parts(ahead, features)))
 
 
 def _settle_json(

@@ -169,8 +169,7 @@ def read_table(
     has_classes = target.task == CLASSIFICATION
     labels = learn_labels(column, target.task, target.values)
     source = _choose_rows(rows, source, opened, (target, labels), may_sample)
-    later = divided.later_rows(seed)
-    fitted = fit_columns(reader, source, opened.learned, options.types, later)
+    fitted = fit_columns(reader, source, opened.learned, options.types, divided.later_rows(seed))
     recipe, remarks = check_inputs(module, fitted, opened.learned, relation)
     recipe = _add_target(recipe, target, labels, find_group_form(columns, options.group_by))
     if any(feature.file_bytes for feature in recipe.inputs):

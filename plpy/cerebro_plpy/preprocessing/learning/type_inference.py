@@ -21,8 +21,8 @@ from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.kinds.series import Series
 from cerebro_plpy.preprocessing.kinds.text import Text
 from cerebro_plpy.preprocessing.kinds.vector import Vector
-from cerebro_plpy.preprocessing.learning.later_rows import AHEAD, describe_column_ahead
 from cerebro_plpy.preprocessing.learning.text_statistics import WordStatistics
+from cerebro_plpy.preprocessing.remarks.columns_ahead import AHEAD, describe_column_ahead
 from cerebro_plpy.preprocessing.remarks.nested_values import describe_unusable
 from cerebro_plpy.preprocessing.remarks.row_names import MIN_ROWS, all_differ, has_naming_name
 from cerebro_plpy.preprocessing.rows.sampled_texts import TextStatistics

@@ -6,14 +6,11 @@ rows have values that no model has seen, and networks extrapolate from them with
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.preprocessing.kinds.feature import Feature
-from cerebro_plpy.preprocessing.kinds.moment import SECONDS, Moment
-from cerebro_plpy.preprocessing.kinds.number import Number
-from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark, types_argument
+from cerebro_plpy.preprocessing.kinds.moment import SECONDS
 from cerebro_plpy.preprocessing.rows.column_batches import split_batches
 from cerebro_plpy.preprocessing.rows.source import QUANTILES_SAMPLE, Source
 from cerebro_plpy.preprocessing.rows.statistics import Statistics
@@ -22,20 +19,21 @@ from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import NUMBERS, POINTS
 
-AHEAD = "most rows held back have values beyond all that are trained on"
 AHEAD_SHARE = 0.5
 """Share of the rows held back whose values are beyond those of the training rows."""
 
 
 def find_columns_ahead(
-    reader: Reader, later: Source, columns: Sequence[RawColumn], statistics: Statistics
+    reader: Reader, later: Source | None, columns: Sequence[RawColumn], statistics: Statistics
 ) -> frozenset[str]:
     """Return the columns of numbers and of points in time that run ahead.
 
     Args:
-        later: the rows held back.
+        later: the rows held back; None if they are not the last ones.
         statistics: of the training rows.
     """
+    if later is None:
+        return frozenset()
     candidates = [column for column in columns if column.family in (*NUMBERS, *POINTS)]
     sample = later.choose_rows(statistics.rows, QUANTILES_SAMPLE)
     names: set[str] = set()
@@ -78,21 +76,3 @@ def _read_number(column: RawColumn) -> Expression:
     if column.family in POINTS:
         return column_values.date_part(column.name, column.family, SECONDS)
     return column_values.number(column.name, column.family or "")
-
-
-def remark_recurring_parts(
-    names: Collection[str], features: Mapping[str, Feature]
-) -> Iterator[ColumnRemark]:
-    """Yield the remarks about columns that run ahead and are inputs by what recurs."""
-    for name in features:
-        if name in names and features[name].is_input:
-            parts = ", ".join(features[name].number_parts)
-            advice = types_argument(name, Moment.kind)
-            yield ColumnRemark(
-                name, f"only its {parts} are learned from: {AHEAD}. {advice} takes all parts"
-            )
-
-
-def describe_column_ahead(column: RawColumn) -> str:
-    """Return why a column of numbers that runs ahead is left out, and how to learn from it."""
-    return f"{AHEAD}; {types_argument(column.name, Number.kind)} takes it as an input"
