@@ -21,7 +21,9 @@ RENTALS = """
            timestamp '2024-03-01' + n * {step} AS hired,
            timestamptz '2024-03-01 12:00+00' + n * {step} AS booked,
            (date '2024-03-01' + n % 90) AS born,
-           CASE WHEN n % 3 = 0 THEN n END AS invoice, NULL::integer AS empty
+           CASE WHEN n % 3 = 0 THEN n END AS invoice, NULL::integer AS empty,
+           to_char(n * 10.5, 'FM999,999,990.00') AS so_far, n * interval '1 minute' AS uptime,
+           to_char(timestamp '2024-03-01' + n * {step}, 'YYYY-MM-DD HH24:MI:SS') AS noted
     FROM generate_series(1, {rows}) n"""
 HASH = Expression("pg_catalog.hashint8extended(t.ticket, 1)")
 
@@ -46,7 +48,7 @@ def list_inputs(fitted: FittedRecipe) -> set[str]:
 def test_a_number_that_only_grows_or_falls_is_left_out(bench: Workbench, rows: int) -> None:
     """More rows than a sample has are looked at by one."""
     fitted = fit(bench, "1 hour", rows)
-    assert list_inputs(fitted) == {"slot", "reopened", "price", "hired", "booked", "born"}
+    assert list_inputs(fitted) == {"slot", "reopened", "price", "hired", "booked", "born", "noted"}
 
 
 def test_without_later_rows_all_of_them_are_inputs(bench: Workbench) -> None:
@@ -54,7 +56,7 @@ def test_without_later_rows_all_of_them_are_inputs(bench: Workbench) -> None:
     columns = read_columns(Session(bench), bench.value("SELECT 'rentals'::regclass::oid::bigint"))
     source = Source("rentals", Expression("true"), HASH)
     inputs = list_inputs(fit_columns(Session(bench), source, columns, {}))
-    assert {"countdown", "total", "invoice"} < inputs
+    assert {"countdown", "total", "invoice", "so_far", "uptime"} < inputs
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,7 @@ def test_times_are_inputs_by_what_recurs(bench: Workbench, step: str, parts: lis
     """A part is learned from if the times of the training rows span two of its cycles."""
     fitted = fit(bench, step)
     features = {feature.column: feature for feature in fitted.recipe.features}
-    for name in ("hired", "booked"):
+    for name in ("hired", "booked", "noted"):
         feature = features[name]
         assert list(feature.parts if isinstance(feature, Moment) else ()) == parts
     notes = {remark.column: remark.text for remark in fitted.remarks}
@@ -105,7 +107,7 @@ def test_what_a_notice_says_can_be_typed(bench: Workbench) -> None:
     assert "column ticket is left out: most rows held back have values beyond" in said
     assert """types => '{"ticket": "number"}' takes it as an input""" in said
     assert """types => '{"hired": "moment"}' takes all parts""" in said
-    columns = "hired, booked, born, slot, reopened"
+    columns = "hired, booked, noted, born, slot, reopened"
     bench.rows(f"CREATE TABLE later_rentals AS SELECT {columns} FROM rentals")
     predicted = bench.rows("SELECT * FROM cerebro.predict('hires', 'later_rentals', 'hired')")
     assert len(predicted) == 1000

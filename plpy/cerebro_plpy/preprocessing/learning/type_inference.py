@@ -43,6 +43,7 @@ from cerebro_plpy.preprocessing.values.families import (
     POINTS,
     TEXT,
     TEXT_NUMBERS,
+    TEXT_POINTS,
     TEXTS,
 )
 from cerebro_plpy.preprocessing.values.scale import Scale
@@ -236,7 +237,7 @@ def _infer_number(column: RawColumn, statistics: Statistics, kind: str | None) -
 
 def _infer_recurring_parts(column: RawColumn, statistics: Statistics) -> Feature:
     """Return what later rows have, too, of a column that runs ahead: weekdays and the like."""
-    if column.family not in POINTS:
+    if column.family not in (*POINTS, *TEXT_POINTS):
         return LeftOut(column.name, describe_column_ahead(column))
     times = statistics.spreads[column.name, "epoch"]
     seconds = 0.0 if times.low is None or times.high is None else times.high - times.low

@@ -9,6 +9,7 @@ from cerebro_plpy.preprocessing.kinds.moment import Moment
 from cerebro_plpy.preprocessing.kinds.number import Number
 from cerebro_plpy.preprocessing.remarks.column_remarks import ColumnRemark, types_argument
 from cerebro_plpy.preprocessing.values.columns import RawColumn
+from cerebro_plpy.preprocessing.values.families import MOMENTS
 
 AHEAD = "most rows held back have values beyond all that are trained on"
 
@@ -27,5 +28,6 @@ def remark_recurring_parts(
 
 
 def describe_column_ahead(column: RawColumn) -> str:
-    """Return why a column of numbers that runs ahead is left out, and how to learn from it."""
-    return f"{AHEAD}; {types_argument(column.name, Number.kind)} takes it as an input"
+    """Return why a column that runs ahead is left out, and how to learn from it."""
+    kind = Moment.kind if column.family in MOMENTS else Number.kind
+    return f"{AHEAD}; {types_argument(column.name, kind)} takes it as an input"

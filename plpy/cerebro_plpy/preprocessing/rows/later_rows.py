@@ -17,8 +17,10 @@ from cerebro_plpy.preprocessing.rows.statistics import Statistics
 from cerebro_plpy.preprocessing.values import column_values
 from cerebro_plpy.preprocessing.values.columns import RawColumn
 from cerebro_plpy.preprocessing.values.expression import Expression
-from cerebro_plpy.preprocessing.values.families import NUMBERS, POINTS
+from cerebro_plpy.preprocessing.values.families import JSON, MOMENTS, NUMBERS, TEXT_NUMBERS
 
+ORDERED = frozenset((*NUMBERS, JSON, *TEXT_NUMBERS, *MOMENTS))
+"""Families of numbers, and of points and spans of time."""
 AHEAD_SHARE = 0.5
 """Share of the rows held back whose values are beyond those of the training rows."""
 
@@ -26,7 +28,7 @@ AHEAD_SHARE = 0.5
 def find_columns_ahead(
     reader: Reader, later: Source | None, columns: Sequence[RawColumn], statistics: Statistics
 ) -> frozenset[str]:
-    """Return the columns of numbers and of points in time that run ahead.
+    """Return the columns of numbers and of times that run ahead.
 
     Args:
         later: the rows held back; None if they are not the last ones.
@@ -34,7 +36,7 @@ def find_columns_ahead(
     """
     if later is None:
         return frozenset()
-    candidates = [column for column in columns if column.family in (*NUMBERS, *POINTS)]
+    candidates = [column for column in columns if column.family in ORDERED]
     sample = later.choose_rows(statistics.rows, QUANTILES_SAMPLE)
     names: set[str] = set()
     for batch in split_batches(candidates):
@@ -69,10 +71,11 @@ def _count_rows_ahead(
 
 
 def _get_part(column: RawColumn) -> str:
-    return SECONDS if column.family in POINTS else ""
+    return SECONDS if column.family in MOMENTS else ""
 
 
 def _read_number(column: RawColumn) -> Expression:
-    if column.family in POINTS:
+    assert column.family is not None
+    if column.family in MOMENTS:
         return column_values.date_part(column.name, column.family, SECONDS)
-    return column_values.number(column.name, column.family or "")
+    return column_values.number(column.name, column.family)
