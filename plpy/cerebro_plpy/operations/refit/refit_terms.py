@@ -20,8 +20,8 @@ class RefitTerms(NamedTuple):
     False
     """
 
-    refit: str
-    has_holdout_table: bool
+    refit: str  # the argument
+    has_holdout_table: bool  # the split names the table of the rows held back
     has_groups: bool
     has_weights: bool
     has_cost_limits: bool

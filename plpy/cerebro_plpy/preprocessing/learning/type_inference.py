@@ -89,7 +89,7 @@ def infer_features(
     Args:
         types: the kinds that a call names.
         doubtful: columns of texts that look like numbers or dates, and are not read as such.
-        ahead: columns whose values are beyond these in most rows held back.
+        ahead: columns that run ahead in the rows held back.
     """
     features: dict[str, Feature] = {}
     unfinished: dict[str, list[RawColumn]] = {Category.kind: [], Text.kind: []}
@@ -236,7 +236,7 @@ def _infer_number(column: RawColumn, statistics: Statistics, kind: str | None) -
 
 
 def _infer_recurring_parts(column: RawColumn, statistics: Statistics) -> Feature:
-    """Return what later rows have, too, of a column that runs ahead: weekdays and the like."""
+    """Return the feature of a column that runs ahead: the parts of times that recur, or none."""
     if column.family not in (*POINTS, *TEXT_POINTS):
         return LeftOut(column.name, describe_column_ahead(column))
     times = statistics.spreads[column.name, "epoch"]
