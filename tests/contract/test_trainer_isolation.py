@@ -32,7 +32,7 @@ from cerebro_trainer.process_isolation import SLICE_NS
 NAMES = {
     "PATH", "LANG", "HOME", "TMPDIR", "KERAS_HOME", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL",
     "CUDA_VISIBLE_DEVICES",
-    "OMP_WAIT_POLICY",
+    "GOMP_SPINCOUNT",
     "OPENBLAS_NUM_THREADS",
 }  # fmt: skip
 WAYS = {"executed": 0, "forked": 60}
