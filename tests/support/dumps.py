@@ -143,7 +143,7 @@ def interrupted(bench: Workbench, end: Callable[[Workbench], object]) -> int:
     """A run of the configurations `long` that is ended, by whatever `end` does, once a visit is
     completed.
     """
-    session, before = bench.another(), bench.newest_run()
+    session, before = bench.another(), bench.last_run_id()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with session.fitting("packed", "rest", "long", EPOCHS) as fitted:
         eventually(lambda: bench.value(done, before) >= 1 or fitted.done())

@@ -154,6 +154,10 @@ class Workbench:
         )
         return int(self.value(query))
 
+    def last_run_id(self) -> int:
+        """Return the largest id of a run; runs that begin later have larger ones."""
+        return int(self.value("SELECT coalesce(max(run_id), 0) FROM cerebro.run_log"))
+
     @contextmanager
     def fitting(
         self, source: str, output: str, configs: str, iterations: int, **named: object

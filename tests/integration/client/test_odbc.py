@@ -97,7 +97,7 @@ def test_a_model_outlives_the_transaction_of_its_call(
 def test_a_cancelled_statement_cancels_the_run(
     bench: Workbench, session: pyodbc.Connection
 ) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
     cursor = session.cursor()
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(

@@ -124,7 +124,7 @@ def superuser_bench(shared_superuser: Workbench) -> Workbench:
 def test_a_run_that_goes_on(bench: Workbench, runs: dict[str, int]) -> None:
     bench.configure("slow", [compile_text("SGD(learning_rate=0.01)")])
     watcher = bench.another()
-    before = watcher.newest_run()
+    before = watcher.last_run_id()
     with bench.fitting(
         "packed", "going_on", "slow", 100_000, workers=1, metrics_compute_frequency=1
     ):

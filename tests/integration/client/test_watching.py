@@ -231,7 +231,7 @@ def printing(path: Path, arguments: list[str]) -> Iterator[Path]:
 def test_ctrl_c_cancels_what_is_trained(bench: Workbench, person: Workbench) -> None:
     bench.rows("CREATE TABLE IF NOT EXISTS flips AS SELECT n AS id, sin(n) AS x, sin(n) > 0 AS up"
                " FROM generate_series(1, 300) n")  # fmt: skip
-    before = person.newest_run()
+    before = person.last_run_id()
     few = ("--configs", "1", "--epochs", "100000", "--models", "linear", "--budget", "1 hour")
     arguments = [
         sys.executable,

@@ -157,7 +157,7 @@ def test_it_holds_no_snapshot_but_a_fit_does(bench: Workbench, endless: int) -> 
     eventually(lambda: completed(bench, endless, 1))
     delete_rows(bench)
     eventually(lambda: removed_by_vacuum(bench))  # when the transactions that were there have ended
-    watcher, before = bench.another(), bench.newest_run()
+    watcher, before = bench.another(), bench.last_run_id()
     with bench.fitting("packed", "pinning", "two", 100_000) as fitted:
         run = eventually(lambda: watcher.newest_run() if watcher.newest_run() > before else 0)
         eventually(lambda: completed(watcher, run, 1))
@@ -253,9 +253,9 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG.keys())
 def test_what_is_wrong_is_told_at_once(bench: Workbench, case: tuple[str, str, str]) -> None:
     arguments, code, words = case
-    before = bench.newest_run()
+    before = bench.last_run_id()
     refused(bench, f"SELECT cerebro.submit({arguments})", code=code, words=words)
-    assert bench.newest_run() == before
+    assert bench.last_run_id() == before
     sessions = "SELECT FROM pg_stat_activity WHERE application_name = 'cerebro_db background'"
     eventually(lambda: not bench.rows(sessions))
 
@@ -383,7 +383,7 @@ def test_whatever_trains_does_so_in_the_background(bench: Workbench, call: str) 
 def test_what_cannot_be_called_is_refused(
     bench: Workbench, call: str, change: dict[str, object], code: str, words: str
 ) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
     arguments = {**CALLS.get("cerebro.train" if call == "train" else call, {}), **change}
     refused(
         bench, "SELECT cerebro.submit(%s, %s)", call, json.dumps(arguments), code=code, words=words
@@ -395,4 +395,4 @@ def test_what_cannot_be_called_is_refused(
         words="lacks source_table",
     )
     refused(bench, "SELECT cerebro.submit('madlib_fit', '[]')", code="22023")
-    assert bench.newest_run() == before
+    assert bench.last_run_id() == before

@@ -59,7 +59,7 @@ def test_submit_does_not_wait_for_trainers(bench: Workbench, gate: Path) -> None
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["fit", "submit"])
 def test_it_is_cancelled_before_and_goes_on_later(bench: Workbench, gate: Path, how: str) -> None:
-    call, before, caller = f"{how}_late", bench.newest_run(), bench.another()
+    call, before, caller = f"{how}_late", bench.last_run_id(), bench.another()
     if how == "submit":
         run = caller.value("SELECT cerebro.submit('packed', %s, 'two', 1)", call)
         assert eventually(lambda: bench.value("SELECT cerebro.cancel(%s)", run))
@@ -88,7 +88,7 @@ def test_it_is_cancelled_before_and_goes_on_later(bench: Workbench, gate: Path, 
 def test_a_call_whose_trainers_cannot_start_leaves_a_run_that_says_so(
     bench: Workbench, shared_superuser: Workbench, folder: Path
 ) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
     with interpreter(shared_superuser, folder, "#!/bin/sh\nexit 3\n"):
         call = "SELECT madlib_fit_multiple_model('packed', 'o', 'two', 1)"
         refused(bench, call, code="55000", words="could not start")

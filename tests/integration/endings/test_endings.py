@@ -96,7 +96,7 @@ def accepts(url: str) -> bool:
 def test_a_server_that_was_killed_starts_again_and_shows_the_run_as_interrupted(
     own: Workbench, shared_folder: Path
 ) -> None:
-    postmaster, before = parent(own.pid()), own.newest_run()
+    postmaster, before = parent(own.pid()), own.last_run_id()
     with own.fitting("packed", "endless", "four", 100_000) as fitted:
         observer = own.another()
         eventually(lambda: observer.newest_run() > before)

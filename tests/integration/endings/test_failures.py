@@ -206,7 +206,7 @@ def everything_gone(watcher: Workbench, backends: set[int]) -> None:
 def test_a_cancel_ends_all_and_keeps_what_is_done(
     bench: Workbench, watcher: Workbench, endless: str
 ) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
     with bench.fitting("endless_packed", "cancelled", endless, 100_000, workers=2) as fitting:
         backends = eventually(lambda: begun(watcher, before))
         assert len(trainers(backends)) == 2
@@ -276,7 +276,7 @@ def test_a_session_works_on_after_a_cancel(bench: Workbench, diverged: int) -> N
 def test_the_end_of_the_caller_s_session_ends_all(
     bench: Workbench, watcher: Workbench, endless: str
 ) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
     caller = bench.another()
     idle = watcher.workers()
     with caller.fitting("endless_packed", "interrupted", endless, 100_000, workers=2) as fitting:
@@ -343,7 +343,7 @@ def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(
         "'endless_packed')"
     )
     bench.configure("blocked_configs", several(1))
-    before = bench.newest_run()
+    before = bench.last_run_id()
     with (
         setting(bench, "cache_mb", "0"),
         bench.fitting(
@@ -371,7 +371,7 @@ def test_a_cancelled_evaluation_does_not_look_as_if_it_went_on(
 
 def test_a_timeout_is_a_cancel(bench: Workbench, watcher: Workbench, endless: str) -> None:
     bench.rows("SET statement_timeout = '1s'")
-    before = bench.newest_run()
+    before = bench.last_run_id()
     try:
         with pytest.raises(psycopg2.errors.QueryCanceled, match="statement timeout") as cancelled:
             bench.fit("endless_packed", "timed_out", endless, 100_000)

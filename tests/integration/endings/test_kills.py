@@ -107,7 +107,7 @@ def kill_at_work(watcher: Workbench, before: int, done: int) -> bool:
 def test_a_visit_that_kills_three_trainers_fails_its_config_alone(
     bench: Workbench, watcher: Workbench, fresh: Workbench
 ) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
 
     def kill_config_2() -> bool:
         """Kill the trainer of the second configuration whenever it is at its first visit."""
@@ -194,7 +194,7 @@ def test_other_calls_end_at_once_when_cancelled(
 @pytest.mark.long
 def test_a_call_ends_when_its_client_is_gone(bench: Workbench, watcher: Workbench) -> None:
     bench.configure("endless", several(2), ["batch_size=1,epochs=1000"])
-    before, waiting = bench.newest_run(), trainers(watcher.workers())
+    before, waiting = bench.last_run_id(), trainers(watcher.workers())
     call = "SELECT madlib_fit_multiple_model('packed', 'never', 'endless', 100000)"
     with subprocess.Popen(
         ["psql", "--quiet", "--command", call, bench.url], stderr=subprocess.DEVNULL

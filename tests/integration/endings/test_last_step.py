@@ -88,7 +88,7 @@ def in_the_midst(
     """A run that stands still, and at the end of the block is trained to its end; whether it is
     called and `fails`.
     """
-    before = watcher.newest_run()
+    before = watcher.last_run_id()
     with bench.calling(
         lambda: train(bench, model, 1_000, background=background, **more)
     ) as trained:
@@ -146,7 +146,7 @@ def test_a_cancel_after_training_cancels_the_run(
         "SELECT FROM pg_locks WHERE relation = 'cerebro.version_log'::regclass AND NOT granted"
     )
     with closing(bench.another()) as watcher:
-        before = watcher.newest_run()
+        before = watcher.last_run_id()
         with (
             shared_superuser.connection.cursor() as cursor,
             bench.calling(lambda: train(bench, "cancelled", 1, background=True)) as trained,
@@ -274,7 +274,7 @@ def test_what_cannot_be_computed_without_packed_rows_is_null(
     after it.
     """
     with closing(bench.another()) as watcher:
-        before = watcher.newest_run()
+        before = watcher.last_run_id()
         with bench.calling(
             lambda: train(bench, "changed", 1_000, background=False, target="age")
         ) as trained:
@@ -300,7 +300,7 @@ def test_a_run_whose_owner_is_renamed_keeps_its_data(
     bench: Workbench, shared_superuser: Workbench, paused: bool
 ) -> None:
     """It is not found under the new name; that does not say that it is gone."""
-    before = shared_superuser.newest_run()
+    before = shared_superuser.last_run_id()
     with another_role(bench, shared_superuser, "leaving") as session:
         own_schema(shared_superuser, "leaving")
         try:

@@ -102,7 +102,7 @@ def test_a_full_server_is_the_reason_that_is_told(
 def test_a_lost_worker_that_cannot_be_opened_again_is_done_without(
     bench: Workbench, caller: Workbench, shared_superuser: Workbench
 ) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
     working = (
         "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND status = 'running' LIMIT 1"
     )

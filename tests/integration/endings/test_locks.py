@@ -113,7 +113,7 @@ def test_who_locks_the_log_for_a_moment_stops_no_call(
     """Nor does a call stop them: no fit, resume or wait holds a lock on a table of ours for as long
     as it takes.
     """
-    before, waiter = bench.newest_run(), bench.another()
+    before, waiter = bench.last_run_id(), bench.another()
     calls = (
         "SELECT madlib_fit_multiple_model('packed', 'held', 'slow', 10000)",
         "SELECT cerebro.resume({})",
@@ -138,7 +138,7 @@ def test_who_locks_the_log_for_a_moment_stops_no_call(
 def test_a_log_that_stays_locked_is_not_awaited_for_ever(
     bench: Workbench, shared_superuser: Workbench
 ) -> None:
-    before, caller, holder = bench.newest_run(), bench.another(), shared_superuser.pid()
+    before, caller, holder = bench.last_run_id(), bench.another(), shared_superuser.pid()
     for session in (bench, caller):
         session.rows("SET lock_timeout = '1s'")
     shared_superuser.connection.autocommit = False
@@ -225,7 +225,7 @@ def test_a_reader_of_the_states_does_not_stop_a_run(bench: Workbench, other: Wor
     """As a backup does, that holds every table from its start to its end."""
     query = """SELECT name FROM cerebro.config, unnest(state_tables) name
                WHERE run_id = %s AND to_regclass(name) IS NOT NULL ORDER BY mst_key, name LIMIT 1"""
-    before = bench.newest_run()
+    before = bench.last_run_id()
     with bench.another().fitting("packed", "held", "three", 6) as fitted:
         run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
         state = eventually(lambda: bench.rows(query, run))[0][0]
@@ -348,7 +348,7 @@ def test_a_role_that_is_no_more_leaves_nothing_running(
     bench: Workbench, shared_superuser: Workbench, kind: str
 ) -> None:
     """Its runs are interrupted; those of a role that was dropped are seen by superusers yet."""
-    before = shared_superuser.newest_run()
+    before = shared_superuser.last_run_id()
     with another_role(bench, shared_superuser, "passing") as session:
         own_schema(shared_superuser, "passing")
         bench.rows("GRANT SELECT ON packed, packed_summary, slow, slow_summary, models TO passing")

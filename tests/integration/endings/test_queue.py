@@ -112,7 +112,7 @@ def shared(bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
 
     How places are shared among any roles and runs is a law of `hopping/shares`.
     """
-    before, (ann, bob) = bench.newest_run(), users
+    before, (ann, bob) = bench.last_run_id(), users
     with quota(shared_superuser, trainers=2):
         runs = [
             (user, submit(user, f"shared_{number}")) for number, user in enumerate([ann, bob, ann])
@@ -137,7 +137,7 @@ def test_two_roles_share_two_places(users: list[Workbench], shared: list[int]) -
 def test_what_can_never_fit_is_refused_before_anything_begins(
     bench: Workbench, shared_superuser: Workbench, users: list[Workbench], for_one: int
 ) -> None:
-    ann, before = users[0], users[0].newest_run()
+    ann, before = users[0], users[0].last_run_id()
     call = "SELECT cerebro.submit('public.packed', 'never', 'public.two', 1)"
     with quota(shared_superuser, role="queue_ann", configs=1):
         error = refused(ann, call, code="53400", words="2 configurations")
@@ -188,7 +188,7 @@ def test_workers_are_given_back_to_who_comes_and_taken_when_that_one_has_gone(
     bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
 ) -> None:
     ann, bob = users
-    before = ann.newest_run()
+    before = ann.last_run_id()
     with quota(shared_superuser, trainers=2):
         first = submit(ann, "alone_first", 100_000, "long")
         eventually(lambda: places(ann, first) == [2])
@@ -300,7 +300,7 @@ def test_acts_add_no_more_configurations_than_quotas_allow(
 def test_roles_take_turns_where_there_are_fewer_places(
     bench: Workbench, shared_superuser: Workbench, users: list[Workbench]
 ) -> None:
-    before, seen = users[0].newest_run(), set[int]()
+    before, seen = users[0].last_run_id(), set[int]()
     rests = "SELECT run_id FROM cerebro.queue WHERE status = 'queued' AND role_used > 0"
     with quota(shared_superuser, trainers=1):
         runs = [(user, submit(user, "turns", 100_000, "long")) for user in users]
@@ -421,7 +421,7 @@ def test_a_run_that_waits_hears_that_its_owner_has_another_name(
         quota(shared_superuser, trainers=for_one),
         _users(bench, shared_superuser, ("queue_before",)) as (session,),
     ):
-        before = shared_superuser.newest_run()
+        before = shared_superuser.last_run_id()
         fit = partial(session.fit, "public.packed", "waited", "public.long", 100_000, workers=2)
         with session.calling(
             lambda: submit(session, "waited", 100_000, "long") if background else fit()

@@ -47,7 +47,7 @@ def interrupted(
     session: Workbench, output: str, visits: int, end: Callable[[], object], **named: object
 ) -> int:
     """A run that is ended, by whatever `end` does, once it has completed so many visits."""
-    watcher, before = session.another(), session.newest_run()
+    watcher, before = session.another(), session.last_run_id()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with session.fitting(
         "packed", output, "noisy", EPOCHS, metrics_compute_frequency=1, **named
@@ -202,7 +202,7 @@ def test_what_cannot_go_on_is_refused(bench: Workbench) -> None:
 def test_a_run_that_is_dropped_leaves_its_outputs_only(
     bench: Workbench, other: Workbench, shared_superuser: Workbench
 ) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
     with other.fitting("packed", "dropped", "noisy", 1) as fitted:
         run = eventually(lambda: bench.newest_run() if bench.newest_run() > before else 0)
         with pytest.raises(psycopg2.errors.ObjectInUse):

@@ -160,7 +160,7 @@ def test_an_architecture_loaded_in_the_same_transaction(packed: str, caller: Wor
 def test_other_transactions_are_refused(
     packed: str, caller: Workbench, mode: str, code: str, word: str
 ) -> None:
-    before = caller.newest_run()
+    before = caller.last_run_id()
     caller.connection.rollback()
     caller.rows(f"SET TRANSACTION {mode}")
     with pytest.raises(psycopg2.Error, match=word) as caught:
@@ -168,7 +168,7 @@ def test_other_transactions_are_refused(
     assert caught.value.pgcode == code
     assert caught.value.diag.message_hint
     caller.connection.rollback()
-    assert caller.newest_run() == before
+    assert caller.last_run_id() == before
 
 
 @pytest.mark.long

@@ -159,7 +159,7 @@ def paused(
     bench: Workbench, person: Workbench, model: str
 ) -> Iterator[tuple[int, Future[list[Row]]]]:
     """A run of trees that is paused as soon as it has begun."""
-    before = person.newest_run()
+    before = person.last_run_id()
     with bench.calling(lambda: bench.rows(call_alone(model))) as trained:
         eventually(lambda: person.newest_run() > before)
         run = person.newest_run()
@@ -231,7 +231,7 @@ def test_acts_on_trees_are_repeated_to_the_bit(bench: Workbench, person: Workben
 def test_an_epoch_whose_trainer_dies_is_made_again_as_a_whole(
     bench: Workbench, person: Workbench, alone: int
 ) -> None:
-    before = person.newest_run()
+    before = person.last_run_id()
     with bench.calling(lambda: bench.rows(call_alone("killed"))) as trained:
         eventually(lambda: person.newest_run() > before)
         run = person.newest_run()

@@ -265,7 +265,7 @@ def test_who_was_granted_the_model_has_those_of_groups_and_not_their_names(
 
 def cancelled(bench: Workbench, call: str, moment: str) -> int:
     """The run of a call that is cancelled once a query about runs after the newest one is true."""
-    watcher, before = bench.another(), bench.newest_run()
+    watcher, before = bench.another(), bench.last_run_id()
     with bench.calling(lambda: bench.rows(call)) as called:
         eventually(lambda: watcher.value(moment, before))
         run_id = watcher.newest_run()

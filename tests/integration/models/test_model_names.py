@@ -42,7 +42,7 @@ def versions(bench: Workbench, model: str) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("call", ["train", "plan"])
 def test_a_default_name_is_of_one_table(bench: Workbench, parcels: str, call: str) -> None:
     """The other table is refused before anything is trained, and each hint names a call."""
-    before = bench.newest_run(), versions(bench, parcels)
+    before = bench.last_run_id(), versions(bench, parcels)
     statement = f"SELECT FROM cerebro.{call}(%s, 'big', {QUICK}, seed => 1)"
     error = refused(bench, statement, '"o\'clock".parcels', code="42710", words=parcels)
     assert '"o\'clock"."parcels"' in str(error)
@@ -104,7 +104,7 @@ def test_of_two_tables_at_the_same_time_one_is_refused(bench: Workbench) -> None
     schemas = ("north", "south")
     for schema in schemas:
         bench.rows(f"CREATE SCHEMA {schema}; CREATE TABLE {schema}.farms AS {ROWS.format('n % 2')}")
-    before = bench.newest_run()
+    before = bench.last_run_id()
     sessions = [bench.another() for _ in schemas]
     start = Barrier(len(sessions))
 

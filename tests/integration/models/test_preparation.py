@@ -47,7 +47,7 @@ def watcher(bench: Workbench) -> Iterator[Workbench]:
 def test_a_call_that_waits_for_its_table_is_shown_and_leaves_nothing(
     pebbles: Workbench, watcher: Workbench, shared_superuser: Workbench
 ) -> None:
-    before = watcher.newest_run()
+    before = watcher.last_run_id()
     with closing(pebbles.another()) as holder, pytest.raises(psycopg2.errors.QueryCanceled):
         holder.rows("BEGIN; LOCK TABLE pebbles")
         with pebbles.calling(lambda: pebbles.rows(TRAIN)) as called:
@@ -63,7 +63,7 @@ def test_a_call_that_waits_for_its_table_is_shown_and_leaves_nothing(
 
 def test_a_run_is_shown_from_its_table_to_its_end(pebbles: Workbench, watcher: Workbench) -> None:
     """In its phases, in their order, without a gap."""
-    before = watcher.newest_run()
+    before = watcher.last_run_id()
     phases: list[str | None] = []
     shares: list[float] = []
     with closing(pebbles.another()) as holder:

@@ -93,7 +93,7 @@ def first_call(bench: Workbench, passengers: str) -> FirstCall:
         "'passengers', 'survived', configs => 3, epochs => 3, ensemble => 1, seed => 1, workers "
         "=> 1"
     )
-    before = bench.value("SELECT count(*) FROM pg_class"), bench.newest_run()
+    before = bench.value("SELECT count(*) FROM pg_class"), bench.last_run_id()
     planned = bench.rows(f"SELECT section, name, data FROM cerebro.plan({arguments})")
     assert (bench.value("SELECT count(*) FROM pg_class"), bench.newest_run()) == before
     bench.messages()
@@ -462,7 +462,7 @@ def test_a_cancelled_call_is_resumed_and_makes_its_version(bench: Workbench, spa
         f"{QUICK.replace('2', '120', 1)}, seed => 1)"
     )
     text = text.replace("epochs => 2", "epochs => 120")
-    before, watcher = bench.newest_run(), bench.another()
+    before, watcher = bench.last_run_id(), bench.another()
     visits = "SELECT count(*) > 3 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with bench.calling(lambda: bench.rows(text)) as called:
         eventually(lambda: watcher.value(visits, before))
@@ -766,7 +766,7 @@ def test_wrong_calls_are_refused_before_anything_is_left_behind(
     bench: Workbench, passengers: str
 ) -> None:
     bench.rows(POOR)
-    before = bench.rows(f"{STATES} ORDER BY 1"), bench.newest_run()
+    before = bench.rows(f"{STATES} ORDER BY 1"), bench.last_run_id()
     for number, (call, sqlstate) in enumerate(WRONG.items()):
         for name in ("train", "plan")[
             : 1 + (number % 5 == 0)

@@ -69,7 +69,7 @@ def live(
     **named: object,
 ) -> Iterator[tuple[int, Future[int]]]:
     """A run of three configurations that has begun to train."""
-    before = person.newest_run()
+    before = person.last_run_id()
     named = {"metrics_compute_frequency": 1, "schedule": "rotation", **named}
     with bench.fitting("packed", output, configs, epochs, **named) as fitted:
         eventually(lambda: person.newest_run() > before)

@@ -60,7 +60,7 @@ def paused(
     It is asked for in the midst of these, which load the framework: visits that follow take
     milliseconds.
     """
-    before, slow = person.newest_run(), '{"lr": 1e-7, "depth": 1, "width": 16}'
+    before, slow = person.last_run_id(), '{"lr": 1e-7, "depth": 1, "width": 16}'
     options = (
         f"configs => 2, epochs => {EPOCHS}, ensemble => 1, workers => 1, models => "
         f"'{{realmlp_simple, linear}}'"

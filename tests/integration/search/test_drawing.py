@@ -200,7 +200,7 @@ def test_a_population_that_was_cut_goes_on(bench: Workbench) -> None:
         "optimizer_params_list": [{"optimizer": ["SGD"], "lr": [0.001, 0.02, "log"]}],
     }
     slow = {"compile_params": mild, "fit_params": {"batch_size": [1, 2], "epochs": [4, 8]}}
-    watcher, before = bench.another(), bench.newest_run()
+    watcher, before = bench.another(), bench.last_run_id()
     asked = json.dumps({"configs": 3, "space": slow})
     call = {**CALL, "schedule": "longest", "search": "pbt", "search_params": asked}
     with bench.fitting("packed", "cut_pbt", "noisy", 3, **call) as fitted:

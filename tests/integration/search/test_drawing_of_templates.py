@@ -81,7 +81,7 @@ def test_a_search_draws_fields_of_templates(bench: Workbench) -> None:
 def cut_call(bench: Workbench, call: str, model: str, drawn: int) -> int:
     """A run that was cancelled when it had more configurations than so many, but not all."""
     other = bench.another()
-    before = other.newest_run()
+    before = other.last_run_id()
     with bench.calling(lambda: bench.rows(call, model, "tpe", None)) as trained:
         eventually(lambda: other.newest_run() > before)
         run = other.newest_run()
@@ -181,7 +181,7 @@ def test_what_was_added_is_not_drawn_again(bench: Workbench) -> None:
     call = """SELECT run_id FROM cerebro.train('visitors', 'stayed', 'added', models => '{linear}',
         seed => 3, configs => 20, epochs => 4, ensemble => 1, workers => 1, search => 'tpe',
             space => %s)"""
-    before = person.newest_run()
+    before = person.last_run_id()
     with bench.calling(lambda: bench.rows(call, space)) as trained:
         eventually(lambda: person.newest_run() > before)
         run = person.newest_run()

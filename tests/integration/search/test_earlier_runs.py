@@ -178,7 +178,7 @@ def test_who_resumes_draws_what_would_have_been_drawn(bench: Workbench, person: 
     asked = json.dumps({"configs": 8, "space": space, "start_from": [f"run:{told}"]})
     call = {**CALL, "search": "tpe", "workers": 1, "search_params": asked}
     whole = bench.fit("packed", "whole", "noisy", 3, **call)
-    before = person.newest_run()
+    before = person.last_run_id()
     with bench.fitting("packed", "cut", "noisy", 3, **call) as fitted:
         run = begun(person, before, 5)
         cut(person, run, fitted)
@@ -201,7 +201,7 @@ def test_what_was_added_is_not_drawn_again(
     compiled = {**SPACE["compile_params"], "lr": rates}
     fits = {"batch_size": [1], "epochs": [8]}
     asked = json.dumps({"configs": 20, "space": {"compile_params": compiled, "fit_params": fits}})
-    before = person.newest_run()
+    before = person.last_run_id()
     call = {**CALL, "search": "tpe", "workers": 1, "search_params": asked}
     visits = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = %s"
     with bench.fitting("packed", f"added_{resumed}", "brief", 1, **call) as fitted:

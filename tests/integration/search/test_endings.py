@@ -110,7 +110,7 @@ def test_a_search_in_which_all_failed_fails(bench: Workbench, method: str, param
 
 @pytest.mark.long
 def test_a_search_that_ended_early_can_be_resumed(bench: Workbench, watcher: Workbench) -> None:
-    session, before = bench.another(), watcher.newest_run()
+    session, before = bench.another(), watcher.last_run_id()
     caller = session.pid()
     params: dict[str, Any] = {"fits": LONG_VISITS, "automl_params": "R=9, eta=3", "random_state": 3}
     with session.calling(lambda: search(session, "cut", BOTH, **params)) as searching:

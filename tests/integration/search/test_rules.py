@@ -155,7 +155,7 @@ def test_who_is_left_far_behind_leaves_no_state(bench: Workbench) -> None:
     """
     call: dict[str, object] = {**SEARCH, "search_params": '{"live_states": 1}', "workers": 1}
     released = "SELECT mst_key FROM cerebro.config_log WHERE run_id = %s AND released ORDER BY 1"
-    watcher, before = bench.another(), bench.newest_run()
+    watcher, before = bench.another(), bench.last_run_id()
     with bench.fitting("packed", "cut_asha", "slow", EPOCHS, **call) as fitted:
         eventually(
             lambda: watcher.newest_run() > before and watcher.rows(released, watcher.newest_run())

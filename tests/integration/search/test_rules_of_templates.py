@@ -164,7 +164,7 @@ def test_a_population_that_was_cut_comes_to_the_same(bench: Workbench) -> None:
     have been.
     """
     calm = trained(bench, "calm")
-    watcher, before = bench.another(), bench.newest_run()
+    watcher, before = bench.another(), bench.last_run_id()
     with bench.calling(lambda: trained(bench, "cut")) as fitted:
         cloned = (
             "SELECT count(*) FROM cerebro.config WHERE run_id > %s AND source = 'clone' AND "

@@ -169,7 +169,7 @@ def test_frozen_weights_stand_once(bench: Workbench, torch: str) -> None:
 def test_a_trainer_leaves_no_folder_however_it_ends(bench: Workbench, torch: str) -> None:
     """Killed, cancelled, or with its session, in which it has waited."""
     watcher, caller = bench.another(), bench.another()
-    idle, before, seen = watcher.workers(), bench.newest_run(), set[Path]()
+    idle, before, seen = watcher.workers(), bench.last_run_id(), set[Path]()
 
     def homes() -> set[Path]:
         working = watcher.workers() - idle
@@ -238,12 +238,12 @@ def test_the_faster_framework_is_found(bench: Workbench) -> None:
     """Which one it is, is a matter of the machine; that every config has one, and keeps it, is
     not.
     """
-    before = bench.newest_run()
+    before = bench.last_run_id()
     call = "SELECT cerebro.plan_fit('halves', 'one', 1, backend => 'auto', format => 'json')"
     (planned,) = json.loads(bench.value(call))
     programs = [part for part in planned["Plan"]["Plans"] if part["Node Type"] == "Program"]
     assert {each["Backend"] for each in programs} <= set(FORMS)
-    assert bench.newest_run() == before
+    assert bench.last_run_id() == before
     run = bench.fit("halves", "on_either", "one", 1, backend="auto")
     for mst_key, backend, form in visits(bench, run):
         assert form in FORMS[backend], mst_key

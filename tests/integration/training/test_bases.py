@@ -239,7 +239,7 @@ def slow(bench: Workbench, run: int) -> str:
 def test_a_run_goes_on_after_kills_also_from_a_state_of_the_older_format(
     bench: Workbench, slow: str
 ) -> None:
-    watcher, before = bench.another(), bench.newest_run()
+    watcher, before = bench.another(), bench.last_run_id()
     named = {"seed": SEED, "workers": 2, "schedule": "rotation"}
     with bench.fitting("packed", "late", slow, 2, **named) as fitted:
         eventually(lambda: watcher.newest_run() > before)
@@ -273,7 +273,7 @@ def test_a_run_goes_on_after_kills_also_from_a_state_of_the_older_format(
 def test_a_clone_begins_from_a_whole_copy_and_shares_them_again(
     bench: Workbench, slow: str
 ) -> None:
-    person, before = bench.another(), bench.newest_run()
+    person, before = bench.another(), bench.last_run_id()
     named = {"seed": SEED, "workers": 2, "schedule": "rotation", "metrics_compute_frequency": 1}
     with bench.fitting("packed", "cloned", slow, 2, **named) as fitted:
         eventually(lambda: person.newest_run() > before)

@@ -81,7 +81,7 @@ def test_who_ended_early_does_not_go_on_with_its_run(bench: Workbench) -> None:
         "size=1,", "size=1,epochs=30,"
     )
     bench.configure("slow", [RESTING, compile_text("SGD(learning_rate=0.001)")], [slow])
-    before, caller = bench.newest_run(), bench.another()
+    before, caller = bench.last_run_id(), bench.another()
     ended = "SELECT FROM cerebro.config WHERE run_id > %s AND status = 'stopped'"
     with caller.fitting("packed", "halted", "slow", 8, metrics_compute_frequency=1) as fitted:
         eventually(lambda: bench.rows(ended, before))
@@ -231,7 +231,7 @@ def test_the_best_state_is_there_whatever_comes_after_it(bench: Workbench) -> No
         [compile_text("SGD(learning_rate=0.001)")],
         [text.replace("size=1,", "size=1,epochs=30,")],
     )
-    before, caller = bench.newest_run(), bench.another()
+    before, caller = bench.last_run_id(), bench.another()
     done = "SELECT FROM cerebro.metric WHERE run_id > %s AND epoch = 3"
     with caller.fitting(
         "packed", "lasted", "lasting", 6, metrics_compute_frequency=1, seed=5

@@ -205,7 +205,7 @@ def test_a_run_that_was_cancelled_goes_on_to_the_same_bits(bench: Workbench) -> 
     """Also while a backup reads what its first attempt has stored."""
     named = {"schedule": "rotation", "seed": 5, "feature_budget": BUDGET}
     bench.configure("long", several(2), ["batch_size=1,epochs=24"], 3)
-    before, other = bench.newest_run(), bench.another()
+    before, other = bench.last_run_id(), bench.another()
     with bench.fitting("packed", "halted", "long", ITERATIONS, **named) as fitted:
         done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
         eventually(lambda: other.value(done, before) >= 3)

@@ -282,7 +282,7 @@ def test_a_cancelled_run_goes_on_to_the_same_bits(
         "workers": 2,
     }
     fit(bench, "undisturbed", ADAM, **slow)  # type: ignore[arg-type]
-    before = bench.newest_run()
+    before = bench.last_run_id()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with other.calling(lambda: fit(other, "disturbed", ADAM, **slow)) as fitted:  # type: ignore[arg-type]
         eventually(
@@ -307,7 +307,7 @@ def test_a_killed_trainer_changes_no_bit(bench: Workbench, other: Workbench, tab
         "workers": 2,
     }
     fit(bench, "untouched", ADAM, **slow)  # type: ignore[arg-type]
-    before = bench.newest_run()
+    before = bench.last_run_id()
     running = (
         "SELECT worker_pid FROM cerebro.visit WHERE run_id > %s AND status = 'running' LIMIT 1"
     )

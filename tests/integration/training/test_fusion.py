@@ -243,7 +243,7 @@ def disturbed(
     """A run of long visits, with which somebody does something when all its configurations were
     trained together.
     """
-    before = watcher.newest_run()
+    before = watcher.last_run_id()
     together = "SELECT count(DISTINCT mst_key) FROM cerebro.visit WHERE run_id = %s AND form = %s"
     named = {"backend": "jax", "workers": 1, "seed": 1, "metrics_compute_frequency": 1}
     with bench.fitting("parts", output, "slow", EPOCHS, **named) as fitted:

@@ -213,8 +213,8 @@ def test_what_cannot_be_learned_is_told(bench: Workbench) -> None:
 def test_a_model_that_does_not_fit_is_refused_before_the_run(bench: Workbench) -> None:
     bench.pack("misfit_packed", 2)
     bench.configure("misfit_configs", [compile_text()], model=bench.model(perceptron(4, "softmax")))
-    before = bench.newest_run()
+    before = bench.last_run_id()
     with pytest.raises(psycopg2.Error, match="ends in 4 units") as caught:
         bench.fit("misfit_packed", "misfit", "misfit_configs", 1)
     assert caught.value.pgcode == "42804"
-    assert bench.newest_run() == before
+    assert bench.last_run_id() == before

@@ -49,7 +49,7 @@ def test_an_epoch_and_another_are_two(texts: Workbench) -> None:
 @pytest.mark.long
 def test_a_run_that_was_cancelled_goes_on(texts: Workbench) -> None:
     texts.configure("slow", [ADAM], ["batch_size=1,epochs=4"], 2)
-    caller, before = texts.another(), texts.newest_run()
+    caller, before = texts.another(), texts.last_run_id()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with caller.fitting("texts_packed", "disturbed", "slow", 6, workers=1, **FIXED) as fitted:
         eventually(lambda: texts.value(done, before) >= 1)

@@ -38,7 +38,7 @@ def watched(bench: Workbench) -> Watched:
     bench.pack("watched_packed", 2)
     bench.configure("watched_configs", several(3), ["batch_size=1,epochs=4"])
     bench.messages()
-    before, watcher = bench.newest_run(), bench.another()
+    before, watcher = bench.last_run_id(), bench.another()
     seen = Watched()
 
     def look() -> bool:

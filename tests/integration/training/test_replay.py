@@ -62,7 +62,7 @@ def refusal(
 
 
 def test_what_cannot_be_repeated_is_refused(bench: Workbench, original: int) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
     bench.pack("other", 2)
     refusal(bench, "22004", schedule="replay")
     refusal(bench, "42704", schedule="replay", replay_run=original + 1000)
@@ -70,7 +70,7 @@ def test_what_cannot_be_repeated_is_refused(bench: Workbench, original: int) -> 
     refusal(bench, "22023", iterations=3, schedule="replay", replay_run=original)
     refusal(bench, "22023", source="other", schedule="replay", replay_run=original)
     refusal(bench, "22023", schedule="replay", replay_run=original, seed=12345)
-    assert bench.newest_run() == before
+    assert bench.last_run_id() == before
     assert not bench.exists("refused")
 
 

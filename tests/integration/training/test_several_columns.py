@@ -357,7 +357,7 @@ def test_a_cancelled_run_goes_on_and_can_be_replayed(
         "SELECT count(*) FROM cerebro.metric WHERE run_id > %s AND name = "
         "'amount_mean_absolute_error'"
     )
-    before = bench.newest_run()
+    before = bench.last_run_id()
     with session.fitting(
         packed, "slow", "slow_configs", 3, metrics_compute_frequency=1, seed=5
     ) as fitted:

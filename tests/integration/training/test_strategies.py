@@ -106,7 +106,7 @@ def test_a_run_changes_its_strategy_when_it_knows_better_and_is_repeated_so(
     configurations are to hop. As soon as the log tells what hops take, they stay."""
     bench.pack("halves", HALVES)
     bench.configure("long", several(2), ["batch_size=1,epochs=4"], tables)
-    before, watcher = bench.newest_run(), bench.another()
+    before, watcher = bench.last_run_id(), bench.another()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with (
         closing(watcher),
@@ -299,7 +299,7 @@ def test_an_interrupted_run_goes_on_averaging(bench: Workbench, tables: int, str
 def test_what_does_not_go_together_is_refused(
     bench: Workbench, named: dict[str, str], code: str, words: str
 ) -> None:
-    before = bench.newest_run()
+    before = bench.last_run_id()
     with pytest.raises(psycopg2.Error) as caught:
         bench.fit("thirds", "refused", "two", 2, **named)
     assert (caught.value.pgcode, bench.newest_run()) == (code, before)

@@ -176,7 +176,7 @@ def test_weights_of_other_shapes_are_refused_before_a_visit(bench: Workbench, ha
     with_architecture(
         bench, "wider", sequential([4], dense(9, "hidden"), dense(3, "output", "softmax"))
     )
-    before = bench.newest_run()
+    before = bench.last_run_id()
     with pytest.raises(
         psycopg2.errors.DatatypeMismatch, match=r"hidden/kernel \[4, 9\], received \[4, 8\]"
     ) as refusal:

@@ -38,7 +38,7 @@ def test_few_wide_trainers_where_they_proved_faster_and_a_run_goes_on_with_them(
     bench.configure("two", several(2), ["batch_size=1,epochs=8"], bench.model(NOISY))
     remember(bench, compile_text(), 1, threads_per_trainer(1), {"graph_loop": 0.1})
     remember(bench, compile_text(), 1, threads_per_trainer(2), {"graph_loop": 1.0})
-    before, watcher = bench.newest_run(), bench.another()
+    before, watcher = bench.last_run_id(), bench.another()
     done = "SELECT count(*) FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     with bench.fitting("halves", "wide", "two", EPOCHS, schedule="rotation", seed=3) as fitted:
         eventually(lambda: watcher.value(done, before) >= 1)
