@@ -79,11 +79,10 @@ def test_sql_and_python_compute_the_same_labels(
     assume(max(numbers) - min(numbers) > 1e-60)
     scale, labels = label(bench, column, numbers)
     assert labels == [scale.label(number) for number in numbers]
+    rounding = 1e-12 * (scale.high - scale.low)
     for number, found in zip(numbers, labels, strict=True):
-        assert scale.number(found) == pytest.approx(number, abs=1e-12 * (scale.high - scale.low))
-        assert scale.prediction(found) == pytest.approx(
-            scale.number(found), abs=1e-9 * abs(scale.high)
-        )
+        assert scale.number(found) == pytest.approx(number, abs=rounding)
+        assert scale.prediction(found) == pytest.approx(scale.number(found), abs=rounding)
 
 
 @pytest.mark.parametrize("far", [1e300, -1e300])
