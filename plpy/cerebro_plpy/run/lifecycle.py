@@ -15,6 +15,7 @@ from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import (
     CerebroError,
     ConnectionFailure,
+    InsufficientPrivilege,
     ObjectNotReady,
     QueryCanceled,
     SegmentLost,
@@ -261,14 +262,15 @@ def check_role(context: CallContext, log: RunLog, error: BaseException) -> None:
     Raises:
         ObjectNotReady: the log belongs to another role now.
     """
-    if not isinstance(error, CerebroError):
+    is_refused = getattr(error, "sqlstate", None) == InsufficientPrivilege.sqlstate
+    if not (is_refused or isinstance(error, CerebroError)):
         return
     if isinstance(error, (ConnectionFailure, QueryCanceled)) or log.is_owned():
         return
     raise ObjectNotReady(
         f"run {log.run_id} is interrupted: role {context.role!r}, to which it belongs, was "
         "renamed or dropped, or has lost its privileges",
-        detail=error.message,
+        detail=str(error),
         hint="An administrator can give it to another role, by the column owner of "
         "cerebro.run_log, which then can resume or drop it.",
     ) from error

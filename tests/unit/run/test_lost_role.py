@@ -1,56 +1,51 @@
-"""A run belongs to its role unless the log shows that it does not; a lost server shows nothing."""
+"""An error is explained by the loss of a role where that has caused it, and by nothing else."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from cerebro_plpy.errors import (
-    CerebroError,
     ConnectionFailure,
     InsufficientPrivilege,
+    InvalidParameter,
+    ObjectNotReady,
     QueryCanceled,
-    SegmentLost,
-    ServerGone,
-    UndefinedObject,
 )
-from cerebro_plpy.run.log.run_log import RunLog
+from cerebro_plpy.run.lifecycle import check_role
 
 
-class Control:
-    """A session with the same answer to every statement."""
+class SpiError(Exception):
+    """An error of a statement in the caller's own session, which PL/Python raises."""
 
-    def __init__(self, answer: CerebroError | list[tuple[object, ...]]) -> None:
-        self._answer = answer
+    def __init__(self, sqlstate: str) -> None:
+        super().__init__("permission denied for schema cerebro")
+        self.sqlstate = sqlstate
 
-    def run(self, statement: str, values: object = ()) -> list[tuple[object, ...]]:
-        if isinstance(self._answer, CerebroError):
-            raise self._answer
-        return self._answer
+
+REFUSED = SpiError("42501")
+
+
+def check(error: BaseException, *, is_owned: bool) -> None:
+    log: Any = SimpleNamespace(run_id=7, is_owned=lambda: is_owned)
+    context: Any = SimpleNamespace(role="ann")
+    check_role(context, log, error)
 
 
 @pytest.mark.parametrize(
-    ("answer", "is_owned"),
-    [
-        ([(1,)], True),
-        ([], False),
-        (ServerGone("the server was ended"), True),
-        (ConnectionFailure("a session was lost"), True),
-        (SegmentLost("a segment was lost"), True),
-        (QueryCanceled("it was cancelled"), True),
-        (InsufficientPrivilege("permission denied"), False),
-        (UndefinedObject("there is no such role"), False),
-    ],
-    ids=lambda value: type(value).__name__,
+    "error", [REFUSED, InsufficientPrivilege("not yours"), InvalidParameter("no such row")]
 )
-def test_only_an_answer_of_the_server_shows_that_a_run_has_lost_its_role(
-    answer: Any, is_owned: bool
-) -> None:
-    assert RunLog(cast(Any, Control(answer)), 1).is_owned() == is_owned
+def test_a_role_that_has_lost_its_run_is_told_so(error: Exception) -> None:
+    check(error, is_owned=True)
+    with pytest.raises(ObjectNotReady, match="role 'ann'.*renamed or dropped") as raised:
+        check(error, is_owned=False)
+    assert raised.value.detail == str(error)
 
 
-@pytest.mark.parametrize(("answer", "is_visible"), [([(1,)], True), ([], False)])
-def test_a_run_that_is_hidden_is_not_resumed(answer: Any, is_visible: bool) -> None:
-    """Its log could not be written."""
-    assert RunLog(cast(Any, Control(answer)), 1).resume(2) == is_visible
+@pytest.mark.parametrize(
+    "error", [SpiError("22012"), QueryCanceled("stop"), ConnectionFailure("gone"), MemoryError()]
+)
+def test_other_errors_stay_what_they_are(error: Exception) -> None:
+    check(error, is_owned=False)
