@@ -39,7 +39,7 @@ def check(error: BaseException, *, is_owned: bool) -> None:
 )
 def test_a_role_that_has_lost_its_run_is_told_so(error: Exception) -> None:
     check(error, is_owned=True)
-    with pytest.raises(ObjectNotReady, match="role 'ann'.*renamed or dropped") as raised:
+    with pytest.raises(ObjectNotReady, match=r"role 'ann'.*renamed or dropped") as raised:
         check(error, is_owned=False)
     assert raised.value.detail == str(error)
 
