@@ -7,6 +7,7 @@ from cerebro_plpy.database.sessions.async_dispatcher import Session
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.platform.state_tables import PACKED_TABLES, packed_table_name
 from cerebro_plpy.run.activation_cache.store import drop_unread
+from cerebro_plpy.run.log.run_log import RunLog
 
 NO_PROCESS = 0
 """Process id of no session: a table that this transaction has locked may be dropped as well."""
@@ -30,3 +31,9 @@ def drop_packed_tables(session: Session, run_id: int) -> int:
     names = [packed_table_name(run_id, name) for name in PACKED_TABLES]
     tables = session.run(sql("features.data_tables"), (names,))
     return sum(size for name, size in tables if drop_unread(session, name))
+
+
+def discard_run(session: Session, run_id: int) -> None:
+    """Remove a run that has no output, with its packed tables and its states."""
+    drop_packed_tables(session, run_id)
+    RunLog(session, run_id).discard()

@@ -10,7 +10,7 @@ from cerebro_plpy.configs.run_spec import RunSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.errors import CerebroError
-from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
+from cerebro_plpy.operations.fit.drop_run_tables import discard_run
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.spec_request import make_replay, make_request
 from cerebro_plpy.operations.live.logged_models import load_logged_models
@@ -20,7 +20,6 @@ from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.records import dataclass, replace
 from cerebro_plpy.run.lifecycle import RunListeners, train
-from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.request.replay import RunRecord, read_run_record
 from cerebro_plpy.run.request.run_request import Ending, FitRequest
 from cerebro_plpy.tables.outputs import logged_run
@@ -58,8 +57,7 @@ class RepeatedTraining:
     def discard(self) -> None:
         """Remove the repeated run; if the session is lost, cerebro.vacuum_runs does later."""
         with suppress(CerebroError):
-            drop_packed_tables(self.context.control, self.run_id)
-            RunLog(self.context.control, self.run_id).discard()
+            discard_run(self.context.control, self.run_id)
 
     def _make_request(self, rows: PackedRows, name: str) -> FitRequest:
         """Return a replay of the configurations.

@@ -18,7 +18,7 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database
 from cerebro_plpy.errors import CerebroError, QueryCanceled
 from cerebro_plpy.nouns import count_nouns
-from cerebro_plpy.operations.fit.drop_run_tables import drop_packed_tables
+from cerebro_plpy.operations.fit.drop_run_tables import discard_run, drop_packed_tables
 from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
 from cerebro_plpy.operations.refit.all_rows import PackedRows, pack_all_rows
 from cerebro_plpy.operations.refit.refit_request import RefitPlan, make_refit_request
@@ -26,7 +26,6 @@ from cerebro_plpy.operations.refit.refit_terms import RefitTerms
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name
 from cerebro_plpy.run.lifecycle import RunListeners, reserve_run_id, train
-from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.run.state.interrupted_run import await_workers
 from cerebro_plpy.tables.models.model_registry import RunResult
 from cerebro_plpy.tables.outputs import logged_run
@@ -103,7 +102,7 @@ def _train_again(
         train(db, context, request, None, RunListeners(), run_id)
     except BaseException:
         with suppress(CerebroError):  # if the session is lost, the resumed run discards it
-            RunLog(context.control, run_id).discard()
+            discard_run(context.control, run_id)
         raise
     finally:
         db.call_limit.run_id = plan.run.run_id  # that one is resumed
@@ -117,8 +116,7 @@ def _discard_abandoned_runs(db: Database, context: CallContext, run_id: int) -> 
     for row in db.peek(sql("refit.abandoned_runs"), run_id):
         abandoned = row["run_id"]
         await_workers(context, abandoned)
-        drop_packed_tables(context.control, abandoned)
-        RunLog(context.control, abandoned).discard()
+        discard_run(context.control, abandoned)
 
 
 def report_refit(

@@ -11,7 +11,7 @@ MODULE = "train"
 
 
 class RefitTerms(NamedTuple):
-    """What a call says, as far as it decides whether members are trained again on all rows.
+    """The parts of a call that decide whether members are trained again on all rows.
 
     >>> plain = RefitTerms("auto", False, False, False, False)
     >>> plain.is_possible, plain._replace(has_groups=True).is_possible

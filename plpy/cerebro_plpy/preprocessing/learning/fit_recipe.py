@@ -47,13 +47,13 @@ def fit_columns(
     source: Source,
     columns: Sequence[RawColumn],
     types: Mapping[str, str],
-    later: Source | None = None,
+    later_rows: Source | None = None,
 ) -> FittedRecipe:
     """Return the recipe of columns, and the remarks about them.
 
     Args:
         types: the kinds of columns that a call names.
-        later: the rows held back, if they are the last ones.
+        later_rows: the rows held back, if they are the last ones.
     """
     given_types = types
     columns, types = _settle_json(reader, source, columns, types)
@@ -64,8 +64,8 @@ def fit_columns(
     simple, gathered, text_remarks = read_formats(reader, source, scalar_columns, stored, types)
     doubtful = {remark.column for remark in text_remarks}
     free_columns = [column for column in simple if column.name not in types]
-    ahead = find_columns_ahead(reader, later, free_columns, gathered)
-    inferred = type_inference.infer_features(simple, gathered, types, doubtful, ahead)
+    columns_ahead = find_columns_ahead(reader, later_rows, free_columns, gathered)
+    inferred = type_inference.infer_features(simple, gathered, types, doubtful, columns_ahead)
     values = statistics.read_categories(reader, source, inferred.categories, gathered.rows)
     features = {
         **inferred.features,
@@ -102,7 +102,8 @@ def fit_columns(
     kept_remarks = [remark for remark in object_remarks if features[remark.column].is_input]
     remarks = (*text_remarks, *number_remarks, *kept_remarks, *spelling_remarks)
     recipe = Recipe(tuple(features[column.name] for column in columns))
-    return FittedRecipe(recipe, (*remarks, *remark_recurring_parts(ahead, features)))
+    part_remarks = remark_recurring_parts(columns_ahead, features)
+    return FittedRecipe(recipe, (*remarks, *part_remarks))
 
 
 def _settle_json(

@@ -82,20 +82,20 @@ def infer_features(
     statistics: Statistics,
     types: Mapping[str, str],
     doubtful: Collection[str] = (),
-    ahead: Collection[str] = (),
+    columns_ahead: Collection[str] = (),
 ) -> InferredColumns:
     """Infer the features of columns.
 
     Args:
         types: the kinds that a call names.
         doubtful: columns of texts that look like numbers or dates, and are not read as such.
-        ahead: columns that run ahead in the rows held back.
+        columns_ahead: those that run ahead in the rows held back.
     """
     features: dict[str, Feature] = {}
     unfinished: dict[str, list[RawColumn]] = {Category.kind: [], Text.kind: []}
     statistics = statistics.coarser(count_pieces(len(columns)))
     for column in columns:
-        if column.name in ahead:
+        if column.name in columns_ahead:
             features[column.name] = _infer_recurring_parts(column, statistics)
             continue
         result = _infer_column(column, statistics, types.get(column.name))

@@ -10,13 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from cerebro_plpy.database.platform_protocol import Reader
 from cerebro_plpy.database.queries import sql
-from cerebro_plpy.preprocessing.kinds.moment import SECONDS
 from cerebro_plpy.preprocessing.rows.column_batches import split_batches
 from cerebro_plpy.preprocessing.rows.source import QUANTILES_SAMPLE, Source
-from cerebro_plpy.preprocessing.rows.statistics import Statistics
-from cerebro_plpy.preprocessing.values import column_values
+from cerebro_plpy.preprocessing.rows.statistics import Statistics, list_parts, write_number
 from cerebro_plpy.preprocessing.values.columns import RawColumn
-from cerebro_plpy.preprocessing.values.expression import Expression
 from cerebro_plpy.preprocessing.values.families import JSON, MOMENTS, NUMBERS, TEXT_NUMBERS
 
 ORDERED = frozenset((*NUMBERS, JSON, *TEXT_NUMBERS, *MOMENTS))
@@ -26,18 +23,21 @@ AHEAD_SHARE = 0.5
 
 
 def find_columns_ahead(
-    reader: Reader, later: Source | None, columns: Sequence[RawColumn], statistics: Statistics
+    reader: Reader,
+    later_rows: Source | None,
+    columns: Sequence[RawColumn],
+    statistics: Statistics,
 ) -> frozenset[str]:
     """Return the columns of numbers and of times that run ahead.
 
     Args:
-        later: the rows held back; None if they are not the last ones.
+        later_rows: the rows held back; None if they are not the last ones.
         statistics: of the training rows.
     """
-    if later is None:
+    if later_rows is None:
         return frozenset()
     candidates = [column for column in columns if column.family in ORDERED]
-    sample = later.choose_rows(statistics.rows, QUANTILES_SAMPLE)
+    sample = later_rows.choose_rows(statistics.rows, QUANTILES_SAMPLE)
     names: set[str] = set()
     for batch in split_batches(candidates):
         counts = _count_rows_ahead(reader, sample, batch, statistics)
@@ -56,8 +56,9 @@ def _count_rows_ahead(
     items: list[str] = []
     values: list[object] = []
     for position, column in enumerate(columns):
-        number = _read_number(column)
-        spread = statistics.spreads[column.name, _get_part(column)]
+        part = list_parts(column)[0]  # the seconds of a time
+        number = write_number(column.name, column, part)
+        spread = statistics.spreads[column.name, part]
         items.append(sql("features.rows_ahead", number=number.text, n=f"c{position}"))
         values += [*number.values * 2, spread.low, *number.values, spread.high]
     statement = sql(
@@ -68,14 +69,3 @@ def _count_rows_ahead(
     )
     (counts,) = reader.run(statement, (*values, *sample.side.values))
     return ((counts[start], counts[start + 1]) for start in range(0, len(counts), 2))
-
-
-def _get_part(column: RawColumn) -> str:
-    return SECONDS if column.family in MOMENTS else ""
-
-
-def _read_number(column: RawColumn) -> Expression:
-    assert column.family is not None
-    if column.family in MOMENTS:
-        return column_values.date_part(column.name, column.family, SECONDS)
-    return column_values.number(column.name, column.family)

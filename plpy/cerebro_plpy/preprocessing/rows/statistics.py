@@ -177,15 +177,16 @@ def _list_values(column: RawColumn) -> Iterator[_Value]:
     if column.family in TEXTS:
         yield _Value((column.name, ""), column, column_values.value_text(column))
         return
-    for part in _parts(column):
-        yield _Value((column.name, part), column, _number(column.name, column, part))
+    for part in list_parts(column):
+        yield _Value((column.name, part), column, write_number(column.name, column, part))
 
 
-def _parts(column: RawColumn) -> Sequence[str]:
+def list_parts(column: RawColumn) -> Sequence[str]:
+    """Return the parts of a time, the first of which orders it; of other values part ''."""
     return MOMENTS.get(column.family or "", ("",))
 
 
-def _number(name: str, column: RawColumn, part: str) -> Expression:
+def write_number(name: str, column: RawColumn, part: str) -> Expression:
     """Return a part of a value of a column, which `t` has under this name."""
     family = column.family or ""
     if part:
@@ -207,15 +208,15 @@ def _read_extremes(
         aggregates.append(f", pg_catalog.count({counted}) AS n{number}")
         rows = Expression(f"t.n{number}")
         if column.family in (*TEXTS, *UNORDERED_FAMILIES):
-            ends[column.name, _parts(column)[0]] = (rows, NULL, NULL)
+            ends[column.name, list_parts(column)[0]] = (rows, NULL, NULL)
             continue
         aggregates.append(
             f", pg_catalog.min({name}) AS l{number}, pg_catalog.max({name}) AS h{number}"
         )
-        for part in _parts(column):
+        for part in list_parts(column):
             if part in MONOTONIC_PARTS:
-                low = _number(f"l{number}", column, part)
-                high = _number(f"h{number}", column, part)
+                low = write_number(f"l{number}", column, part)
+                high = write_number(f"h{number}", column, part)
                 ends[column.name, part] = (rows, low, high)
     expressions = [expression for triple in ends.values() for expression in triple]
     results = [f"{end.text} AS x{number}" for number, end in enumerate(expressions)]
@@ -254,7 +255,7 @@ def _read_missing_ranges(
         part = value.part
         if value.is_text or ranges.get(part, UNREAD).is_finite:
             continue
-        column_range = ranges[value.column.name, _parts(value.column)[0]]
+        column_range = ranges[value.column.name, list_parts(value.column)[0]]
         numbers: SampledNumbers = sampled[part]
         if not column_range.rows:
             result[part] = column_range
