@@ -46,7 +46,7 @@ def test_a_default_name_is_of_one_table(bench: Workbench, parcels: str, call: st
     statement = f"SELECT FROM cerebro.{call}(%s, 'big', {QUICK}, seed => 1)"
     error = refused(bench, statement, '"o\'clock".parcels', code="42710", words=parcels)
     assert '"o\'clock"."parcels"' in str(error)
-    assert (bench.newest_run(), versions(bench, parcels)) == before
+    assert (bench.last_run_id(), versions(bench, parcels)) == before
     template = "For a new model write model => {}. For another version of {} write model => {}."
     arguments = re.findall(r"(model => '(?:[^']|'')*')", read_hint(error, template))
     assert len(arguments) == 2

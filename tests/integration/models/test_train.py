@@ -95,7 +95,7 @@ def first_call(bench: Workbench, passengers: str) -> FirstCall:
     )
     before = bench.value("SELECT count(*) FROM pg_class"), bench.last_run_id()
     planned = bench.rows(f"SELECT section, name, data FROM cerebro.plan({arguments})")
-    assert (bench.value("SELECT count(*) FROM pg_class"), bench.newest_run()) == before
+    assert (bench.value("SELECT count(*) FROM pg_class"), bench.last_run_id()) == before
     bench.messages()
     rows = bench.rows(f"SELECT * FROM cerebro.train({arguments})")
     return FirstCall(
@@ -775,7 +775,7 @@ def test_wrong_calls_are_refused_before_anything_is_left_behind(
                 bench.rows(f"SELECT * FROM cerebro.{call.replace('train', name, 1)}")
             assert refused.value.pgcode == sqlstate, (call, name, str(refused.value))
             assert f"{name} error" in str(refused.value) or sqlstate in ("42704", "42602"), call
-    assert (bench.rows(f"{STATES} ORDER BY 1"), bench.newest_run()) == before
+    assert (bench.rows(f"{STATES} ORDER BY 1"), bench.last_run_id()) == before
 
 
 def test_what_only_the_caller_sees_is_planned_but_not_trained_on(bench: Workbench) -> None:
