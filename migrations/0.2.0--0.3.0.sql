@@ -360,6 +360,7 @@ CREATE TABLE cerebro.version_log (
     reading          jsonb,
     loss             double precision,
     calibration      jsonb NOT NULL DEFAULT '{}',
+    holdout_calibration jsonb,
     PRIMARY KEY (owner, model, version)
 );
 COMMENT ON TABLE cerebro.version_log IS 'One trained model under a name, with all that predictions need but its members: see cerebro.member_log';
@@ -371,7 +372,7 @@ COMMENT ON COLUMN cerebro.version_log.value IS 'the metric over the rows that we
 COMMENT ON COLUMN cerebro.version_log.seed IS 'NULL, as are the numbers of rows, where a model table was registered that does not tell';
 COMMENT ON COLUMN cerebro.version_log.recipe IS 'what was learned of the columns from training rows';
 COMMENT ON COLUMN cerebro.version_log.classes IS 'the texts of the classes in the order of the outputs; none of a regression';
-COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that were held back lie from their predictions, at most';
+COMMENT ON COLUMN cerebro.version_log.margin IS 'of a regression: how far nine tenths of the rows that it was calibrated by lie from their predictions, at most';
 COMMENT ON COLUMN cerebro.version_log.architecture IS 'the network of a version without rows in cerebro.member_log, which is its only member; NULL of all others';
 COMMENT ON COLUMN cerebro.version_log.compile_params IS 'as architecture';
 COMMENT ON COLUMN cerebro.version_log.backend IS 'the framework in which all its members predict';
@@ -382,7 +383,8 @@ COMMENT ON COLUMN cerebro.version_log.importance IS 'how much worse the metric o
 COMMENT ON COLUMN cerebro.version_log.importance_error IS 'the standard errors of these';
 COMMENT ON COLUMN cerebro.version_log.reading IS 'how its source was read: the formats, which all its readings have, the kind of the source, its columns with their types, how many rows were read, and the names of the custom settings of the session; NULL: under UTC, and ISO, YMD';
 COMMENT ON COLUMN cerebro.version_log.loss IS 'the log loss or the root mean squared error over the same rows, which decides between equal values; NULL of a version that was registered or imported, and where those rows were not predicted';
-COMMENT ON COLUMN cerebro.version_log.calibration IS 'what was learned of its predictions from the rows that were held back: of a regression order statistics of the absolute errors, for intervals of any level; of classes the temperature of their probabilities, and the probability from which on the second of two classes is predicted, where these are not 1 and 0.5';
+COMMENT ON COLUMN cerebro.version_log.calibration IS 'what was learned of its predictions, from folds of all rows or from the rows that were held back: of a regression order statistics of the absolute errors, for intervals of any level; of classes the temperature of their probabilities, and the probability from which on the second of two classes is predicted, where these are not 1 and 0.5';
+COMMENT ON COLUMN cerebro.version_log.holdout_calibration IS 'as calibration, from the rows that were held back: versions are compared by it; NULL where calibration is that one';
 COMMENT ON COLUMN cerebro.version_log.group_by IS 'the column by whose values rows have models of their own: see cerebro.group_log; NULL where there are none';
 
 CREATE TABLE cerebro.group_log (

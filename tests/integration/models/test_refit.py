@@ -83,9 +83,10 @@ def test_each_takes_as_many_epochs_as_its_best_state(boats: Workbench) -> None:
 
 
 def test_the_states_before_it_are_those_of_a_model_without_it(boats: Workbench) -> None:
-    """Metric, margin and calibration are therefore the same; predictions differ."""
+    """Metric and calibration are therefore the same; predictions differ."""
     properties = (
-        "SELECT value, margin, calibration, training_rows FROM cerebro.version_log WHERE model = %s"
+        "SELECT value, coalesce(holdout_calibration, calibration), training_rows "
+        "FROM cerebro.version_log WHERE model = %s"
     )
     assert boats.row(properties, "again") == boats.row(properties, "once")
     pairs = zip(boats.rows(MEMBERS, "again", 1), boats.rows(MEMBERS, "once", 1), strict=True)
@@ -107,7 +108,7 @@ def test_both_states_come_out_once_more(boats: Workbench) -> None:
     count = len(boats.rows(MEMBERS, "again", 1))
     names = ["state"] if count == 1 else [f"state of member {n}" for n in range(1, count + 1)]
     states = [*names, *(f"{name} of all rows" for name in names)]
-    names = ["source", "packed rows", "software", "calibration", *states]
+    names = ["source", "packed rows", "software", "calibration", *states, "calibration of all rows"]
     assert findings == dict.fromkeys(names, True)
     runs = "SELECT count(*) FROM cerebro.run WHERE name = 'verify again'"
     assert boats.value(runs) == 0

@@ -290,6 +290,22 @@ INSERT INTO {output} (__dist_key__, {columns}, buffer_id)
 SELECT (%s::integer[])[1 + t.buffer_id % {segments}], {columns}, t.buffer_id + o.next
 FROM {source} t, (SELECT pg_catalog.max(p.buffer_id) + 1 AS next FROM {output} p) o
 
+-- name: cut_packed
+-- Each buffer is cut into {parts} of neighbouring rows: part p of buffer b becomes buffer {parts} * b + p. {cuts} cut its columns.
+-- Negative numbers tell whole buffers from parts meanwhile.
+UPDATE {output} t SET buffer_id = -1 - t.buffer_id;
+INSERT INTO {output} (__dist_key__, {columns}, buffer_id)
+SELECT b.__dist_key__, {cuts}, (-1 - b.buffer_id) * {parts} + p.number
+FROM {output} b CROSS JOIN LATERAL (
+    SELECT n.number, n.number * b.{shape}[1] / {parts} AS start, (n.number + 1) * b.{shape}[1] / {parts} - n.number * b.{shape}[1] / {parts} AS rows
+    FROM pg_catalog.generate_series(0, {parts} - 1) n (number)) p
+WHERE b.buffer_id < 0 AND p.rows > 0;
+DELETE FROM {output} t WHERE t.buffer_id < 0
+
+-- name: buffers
+-- The buffers of a packed table, with the key of their segment and the number of their rows.
+SELECT {key} AS segment, t.buffer_id, t.{shape}[1] AS rows FROM {table} t ORDER BY t.buffer_id
+
 -- name: data_tables
 -- Those of these tables that there are, and that are the current user's.
 SELECT n.name, pg_catalog.pg_total_relation_size(t.oid) AS bytes

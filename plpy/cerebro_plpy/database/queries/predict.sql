@@ -1,7 +1,7 @@
 -- name: deployed
 -- The current user's own model of this name with its deployed version; NULLs if none is deployed.
 SELECT m.owner::text AS owner, m.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
-       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
+       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.holdout_calibration::text AS holdout_calibration, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading
 FROM cerebro.model_log m LEFT JOIN cerebro.version_log v
      ON v.owner = m.owner AND v.model = m.model AND v.version = m.deployed
 WHERE m.owner = current_user AND m.model = %s::text AND NOT m.dropped

@@ -1,7 +1,7 @@
 -- name: version
 -- A version of a model of the current user.
 SELECT v.owner::text AS owner, v.model, v.version, v.run_id, v.mst_key, v.task, v.source, v.target, v.target_type,
-       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading,
+       v.recipe::text AS recipe, v.classes, v.margin, v.calibration::text AS calibration, v.holdout_calibration::text AS holdout_calibration, v.backend, v.metric, coalesce(v.seed, 0) AS seed, v.group_by, v.reading::text AS reading,
        v.software::text AS software, v.fingerprint, v.template, v.params::text AS params
 FROM cerebro.version_log v WHERE v.owner = current_user AND v.model = %s::text AND v.version = %s::integer
 

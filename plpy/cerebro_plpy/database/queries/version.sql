@@ -18,13 +18,13 @@ SELECT coalesce(max(v.version), 0) + 1 AS version FROM cerebro.version_log v WHE
 -- framework of the first network among them: boosted trees do so in any.
 INSERT INTO cerebro.version_log (model, version, run_id, mst_key, task, source, target, target_type, template, params, metric, value,
                                  training_rows, validation_rows, seed, recipe, classes, margin,
-                                 backend, state_bytes, software, fingerprint, profile, group_by, reading, loss, calibration)
+                                 backend, state_bytes, software, fingerprint, profile, group_by, reading, loss, calibration, holdout_calibration)
 SELECT %s::text, %s::integer, c.run_id, c.mst_key, t.spec ->> 'task', t.spec ->> 'relation', t.spec ->> 'target',
        t.spec ->> 'target_type', coalesce(%s::text, c.template), coalesce(%s::jsonb, c.params), t.spec ->> 'metric', %s::double precision,
        (t.spec ->> 'training_rows')::bigint, (t.spec ->> 'validation_rows')::bigint, (r.spec ->> 'seed')::bigint, t.spec -> 'recipe',
        ARRAY(SELECT e.value FROM pg_catalog.jsonb_array_elements_text(t.spec -> 'classes') WITH ORDINALITY e (value, n) ORDER BY e.n),
        %s::double precision, coalesce(b.backend, c.backend), b.state_bytes, r.software,
-       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by', nullif(t.spec -> 'reading', 'null'), %s::double precision, %s::jsonb
+       t.spec ->> 'fingerprint', nullif(t.spec -> 'profile', 'null'), t.spec ->> 'group_by', nullif(t.spec -> 'reading', 'null'), %s::double precision, %s::jsonb, %s::jsonb
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) CROSS JOIN LATERAL (SELECT r.spec -> 'train' AS spec) t
 CROSS JOIN LATERAL (
     SELECT (pg_catalog.array_agg(o.backend ORDER BY k.n) FILTER (WHERE o.architecture ->> 'class_name' <> 'BoostedTrees'))[1] AS backend,

@@ -5,17 +5,20 @@ The repeated states predict the rows that were held back, and the calibration is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.operations.models.state_comparison import EQUAL, StateResult
+from cerebro_plpy.operations.refit.folds import FoldStates, calibrate_by_folds
 from cerebro_plpy.operations.train.holdout_predictions import (
     HoldoutRows,
     Network,
     predict_holdout,
 )
 from cerebro_plpy.operations.train.model_lineage import Lineage
+from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import StoredState
@@ -53,18 +56,15 @@ class CalibrationComparison:
         keys = {member.mst_key for member in version.members}
         # The members of an ensemble of an older release were joined, and are not known.
         is_joined = group is None and keys != self.lineage.configs.keys()
-        if not version.calibration.is_fitted or is_joined:
+        calibration = version.before_refit.calibration
+        if not calibration.is_fitted or is_joined:
             return
         parts = [
             (self._predict(configs[member.mst_key], group), member.share)
             for member in version.members
         ]
         repeated = _fit_again(self.lineage.train_spec, add_rows(parts))
-        if repeated == version.calibration:
-            yield StateResult(name, True, EQUAL)
-        else:
-            differences = _list_differences(version.calibration, repeated)
-            yield StateResult(name, False, f"other values: {', '.join(differences)}")
+        yield _make_result(name, calibration, repeated)
 
     def _predict(self, config: Row, group: str | None) -> list[ScoredRow]:
         """Return the predictions of a repeated configuration for the rows that were held back."""
@@ -81,6 +81,28 @@ class CalibrationComparison:
             backend=config["backend"],
         )
         return predict_holdout(self.context, self.rows, network, group)
+
+
+def compare_folds(
+    context: CallContext, version: Version, rows: PackedTable, folds: FoldStates
+) -> StateResult:
+    """Compare the calibration by folds of all rows.
+
+    Args:
+        rows: all rows, with the buffers of the folds.
+        folds: the members that were trained once more without each fold.
+    """
+    shares = {member.mst_key: member.share for member in version.members}
+    repeated = calibrate_by_folds(context, rows, shares, folds, math.inf)
+    assert repeated is not None
+    return _make_result("calibration of all rows", version.calibration, repeated)
+
+
+def _make_result(name: str, stored: Calibration, repeated: Calibration) -> StateResult:
+    if repeated == stored:
+        return StateResult(name, True, EQUAL)
+    differences = _list_differences(stored, repeated)
+    return StateResult(name, False, f"other values: {', '.join(differences)}")
 
 
 def _fit_again(train_spec: TrainSpec, rows: list[ScoredRow]) -> Calibration:

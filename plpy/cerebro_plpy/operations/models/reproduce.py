@@ -35,12 +35,16 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
 from cerebro_plpy.operations.live.logged_models import check_unchanged
-from cerebro_plpy.operations.models.calibration_comparison import CalibrationComparison
+from cerebro_plpy.operations.models.calibration_comparison import (
+    CalibrationComparison,
+    compare_folds,
+)
 from cerebro_plpy.operations.models.deployment import find_own_model, resolve_version
 from cerebro_plpy.operations.models.repeated_training import RepeatedTraining
 from cerebro_plpy.operations.models.state_comparison import StateComparison, StateResult
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.refit.all_rows import PackedRows, pack_all_rows
+from cerebro_plpy.operations.refit.folds import FoldStates
 from cerebro_plpy.operations.train.holdout_predictions import make_holdout_rows
 from cerebro_plpy.operations.train.model_lineage import (
     Lineage,
@@ -197,8 +201,11 @@ class Reproduction:
             refit.configs,
             reserve_run_id(self.catalog.db, self.context),
         )
+        train_spec = refit.run_spec.train
+        assert train_spec is not None
+        folds = len(train_spec.grouping.layouts)
         try:
-            all_rows = pack_all_rows(self.catalog, self.context, rows, training.run_id)
+            all_rows = pack_all_rows(self.catalog, self.context, rows, training.run_id, folds)
             states = training.train(all_rows, self._run_name)
         except REPLAY_ERRORS as error:
             yield Finding("state", False, f"it cannot be trained again: {error.message}")
@@ -206,8 +213,29 @@ class Reproduction:
         else:
             for result in comparison.compare_refit(states):
                 yield Finding(*result)
+            yield from self._compare_folds(refit, all_rows, states, training.run_id)
         finally:
             training.discard()
+
+    def _compare_folds(
+        self,
+        refit: RefitLineage,
+        rows: PackedRows,
+        states: Mapping[int, StoredState],
+        run_id: int,
+    ) -> Iterator[Finding]:
+        """Compare what was learned from folds of all rows.
+
+        Args:
+            states: of the repeated run.
+        """
+        version = self.lineage.version
+        train_spec = refit.run_spec.train
+        if version.holdout_calibration is None or not version.calibration.is_fitted:
+            return
+        assert train_spec is not None
+        folds = FoldStates(run_id, train_spec, refit.configs, states)
+        yield Finding(*compare_folds(self.context, version, rows.data.source, folds))
 
     def _compare_source(self, repacked: TrainingData) -> Finding:
         """Compare the fingerprint of the current rows with that of the original rows."""

@@ -6,7 +6,8 @@ it predict.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -21,6 +22,14 @@ from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.fit.drop_run_tables import discard_run, drop_packed_tables
 from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
 from cerebro_plpy.operations.refit.all_rows import PackedRows, pack_all_rows
+from cerebro_plpy.operations.refit.folds import (
+    FOLDS,
+    FoldStates,
+    assign_keys,
+    calibrate_by_folds,
+    may_fold,
+    read_layouts,
+)
 from cerebro_plpy.operations.refit.refit_request import RefitPlan, make_refit_request
 from cerebro_plpy.operations.refit.refit_terms import RefitTerms
 from cerebro_plpy.platform.call_context import CallContext
@@ -38,6 +47,10 @@ COMPILATION_SECONDS = 1.0
 """Time to compile networks."""
 CAUTION = 1.1
 """Factor of the expected time: visits of configurations side by side slow each other down."""
+FOLDS_SHARE = 0.2
+"""Share of the budget that training without each fold may take."""
+FOLD_SECONDS = 0.2
+"""Time to predict a fold by a member."""
 
 
 class PastTraining(NamedTuple):
@@ -70,11 +83,11 @@ def refit(
         db.notice(f"the model is not trained again on all rows: {terms.obstacle}")
         return result
     _discard_abandoned_runs(db, context, run.run_id)
-    plan = plan_refit(db, run, result, seconds)
+    plan = plan_refit(db, context, run, result, seconds)
     if not plan.epochs:
         return result
     try:
-        run_id, states = _train_again(db, context, plan, seconds)
+        refitted = _train_again(db, context, plan, result, seconds)
     except QueryCanceled:
         raise
     except CerebroError as error:
@@ -83,23 +96,33 @@ def refit(
     finally:
         with suppress(CerebroError):  # a lost session must not hide the first error
             context.show_run(run.run_id)
-    report_refit(db, run.spec.train, run_id, states, len(result.members))
-    return result._replace(refit_run_id=run_id, refit=states)
+    report_refit(db, run.spec.train, refitted)
+    return refitted
 
 
 def _train_again(
-    db: Database, context: CallContext, plan: RefitPlan, seconds: float
-) -> tuple[int, Mapping[int, StoredState]]:
-    """Train configurations again; return the id of that run, and the states of complete ones."""
+    db: Database, context: CallContext, plan: RefitPlan, result: RunResult, seconds: float
+) -> RunResult:
+    """Train configurations again; return the result with the states of complete ones."""
+    deadline = time.monotonic() + seconds
+    shares = {member.mst_key: member.share for member in result.members}
     catalog = Catalog(db, MODULE)
     names = [packed_table_name(plan.run.run_id, side) for side in SPLITS]
     inputs = find_packed_inputs(catalog, *names)
     packed = PackedRows(inputs, inputs.read(catalog, context.reader))
     run_id = reserve_run_id(db, context)
     try:
-        rows = pack_all_rows(catalog, context, packed, run_id)
+        rows = pack_all_rows(catalog, context, packed, run_id, plan.folds)
+        if plan.folds:
+            seconds -= estimate_scoring_seconds(len(shares))
+            layouts = read_layouts(context, rows.data.source, plan.folds)
+            plan = plan.add_folds(assign_keys(layouts, [*plan.epochs]))
         request = make_refit_request(catalog, context, plan, packed.data.source, rows, seconds)
         train(db, context, request, None, RunListeners(), run_id)
+        states = read_complete_states(db, run_id)
+        assert request.spec.train is not None
+        folds = FoldStates(run_id, request.spec.train, plan.configs, states)
+        calibration = calibrate_by_folds(context, rows.data.source, shares, folds, deadline)
     except BaseException:
         with suppress(CerebroError):  # if the session is lost, the resumed run discards it
             discard_run(context.control, run_id)
@@ -108,7 +131,17 @@ def _train_again(
         db.call_limit.run_id = plan.run.run_id  # that one is resumed
         with suppress(CerebroError):
             drop_packed_tables(context.control, run_id)
-    return run_id, read_complete_states(db, run_id)
+    result = result._replace(
+        refit_run_id=run_id,
+        refit={key: state for key, state in states.items() if key in shares},
+    )
+    if calibration is None:
+        return result
+    return result._replace(
+        margin=calibration.margin,
+        calibration=calibration,
+        holdout_calibration=result.calibration,
+    )
 
 
 def _discard_abandoned_runs(db: Database, context: CallContext, run_id: int) -> None:
@@ -119,28 +152,31 @@ def _discard_abandoned_runs(db: Database, context: CallContext, run_id: int) -> 
         discard_run(context.control, abandoned)
 
 
-def report_refit(
-    db: Database, train_spec: TrainSpec, run_id: int, states: Collection[int], members: int
-) -> None:
-    """Report which members predict with states of all rows.
-
-    Args:
-        states: mst_key of these members.
-        members: number of all.
-    """
+def report_refit(db: Database, train_spec: TrainSpec, result: RunResult) -> None:
+    """Report which members predict with states of all rows."""
     split = train_spec.split
     rows = count_nouns(split.training_rows + split.validation_rows, "row")
+    members = len(result.members)
     subject = "the model was"
-    if len(states) < members:
-        subject = f"{len(states)} of {count_nouns(members, 'member', 'was')}"
+    if len(result.refit) < members:
+        subject = f"{len(result.refit)} of {count_nouns(members, 'member', 'was')}"
+    calibrated = ""
+    if result.holdout_calibration is not None:
+        calibrated = f", and calibrated by {FOLDS} folds of them"
     db.info(
-        f"{subject} trained again on all {rows} by run {run_id}; {train_spec.metric} is of the "
-        "states before that"
+        f"{subject} trained again on all {rows} by run {result.refit_run_id}{calibrated}; "
+        f"{train_spec.metric} is of the states before that"
     )
 
 
-def plan_refit(db: Database, run: LoggedRun, result: RunResult, seconds: float) -> RefitPlan:
-    """Choose the members for which there is time: trees first, then those with large shares."""
+def plan_refit(
+    db: Database, context: CallContext, run: LoggedRun, result: RunResult, seconds: float
+) -> RefitPlan:
+    """Choose the members for which there is time: trees first, then those with large shares.
+
+    If all of them are chosen, and the time is also enough for the folds of few rows, the members
+    are trained without each fold, too.
+    """
     shares = {member.mst_key: member.share for member in result.members}
     configs = {
         row["mst_key"]: row for row in db.peek(sql("provenance.configs"), run.run_id, list(shares))
@@ -152,22 +188,53 @@ def plan_refit(db: Database, run: LoggedRun, result: RunResult, seconds: float) 
         PastTraining(**row, is_whole=is_boosted_trees(configs[row["mst_key"]]["architecture"]))
         for row in db.peek(sql("refit.past_training"), run.run_id, complete)
     ]
-    assert run.spec.train is not None
-    split = run.spec.train.split
+    train_spec = run.spec.train
+    assert train_spec is not None
+    split = train_spec.split
     factor = CAUTION * (split.training_rows + split.validation_rows) / split.training_rows
     workers = len(run.spec.segments)
     selection: list[PastTraining] = []
     for past in sorted(trainings, key=lambda past: (not past.is_whole, -shares[past.mst_key])):
         extended = [*selection, past]
-        needed = STARTUP_SECONDS + factor * estimate_seconds(extended, workers)
-        if not all(training.is_whole for training in extended):
-            needed += COMPILATION_SECONDS
-        if needed <= seconds:
+        if estimate_refit_seconds(extended, workers, factor) <= seconds:
             selection = extended
     late = len(complete) - len(selection)
     _report_omitted(db, late, len(shares), f"the budget has {seconds:.1f} s left")
+    folds = 0
+    if len(selection) == len(shares) and may_fold(context, train_spec):
+        alone = estimate_refit_seconds(selection, workers, factor)
+        limit = min(seconds, alone + FOLDS_SHARE * train_spec.budget)
+        if estimate_folded_seconds(selection, workers, factor) <= limit:
+            folds = FOLDS
     epochs = {past.mst_key: past.epochs for past in selection}
-    return RefitPlan(run, configs, epochs, _find_start(db, run.spec.train))
+    return RefitPlan(run, configs, epochs, _find_start(db, train_spec), folds)
+
+
+def estimate_refit_seconds(trainings: Sequence[PastTraining], workers: int, factor: float) -> float:
+    """Return the time in which workers repeat trainings on all rows.
+
+    Args:
+        factor: of the time of a training.
+    """
+    seconds = STARTUP_SECONDS + factor * estimate_seconds(trainings, workers)
+    if not all(training.is_whole for training in trainings):
+        seconds += COMPILATION_SECONDS
+    return seconds
+
+
+def estimate_folded_seconds(
+    trainings: Sequence[PastTraining], workers: int, factor: float
+) -> float:
+    """Return the time for trainings on all rows and without each fold, and to predict the folds."""
+    share = (FOLDS - 1) / FOLDS
+    folded = [training._replace(seconds=share * training.seconds) for training in trainings]
+    seconds = estimate_refit_seconds([*trainings, *folded * FOLDS], workers, factor)
+    return seconds + estimate_scoring_seconds(len(trainings))
+
+
+def estimate_scoring_seconds(members: int) -> float:
+    """Return the time in which members predict all folds."""
+    return FOLD_SECONDS * FOLDS * members
 
 
 def _report_omitted(db: Database, omitted: int, members: int, reason: str) -> None:

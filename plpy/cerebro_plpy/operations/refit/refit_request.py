@@ -9,7 +9,7 @@ from typing import NamedTuple
 from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
 from cerebro_plpy.configs.params.fit_params import parse_fit_params
 from cerebro_plpy.configs.run_spec import RunSpec
-from cerebro_plpy.configs.train_spec import BaseVersion
+from cerebro_plpy.configs.train_spec import BaseVersion, Grouping, GroupLayout
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
@@ -35,6 +35,19 @@ class RefitPlan(NamedTuple):
     configs: Mapping[int, Row]  # as the log contains them, by mst_key
     epochs: Mapping[int, int]  # those of the best state of each, by mst_key
     start: BaseVersion | None  # the states that networks of a refreshed version continue from
+    folds: int = 0  # each configuration is trained without each of so many parts of the rows, too
+    layouts: Mapping[str, GroupLayout] = {}  # the buffers of the folds
+
+    def add_folds(self, layouts: Mapping[str, GroupLayout]) -> RefitPlan:
+        """Return the plan with each configuration for each fold."""
+        members = sorted(self.epochs)
+        configs = dict(self.configs)
+        epochs = dict(self.epochs)
+        for fold, layout in layouts.items():
+            for member, key in zip(members, layout.mst_keys, strict=True):
+                configs[key] = {**self.configs[member], "mst_key": key, "group_value": fold}
+                epochs[key] = self.epochs[member]
+        return self._replace(configs=configs, epochs=epochs, layouts=layouts)
 
 
 def make_refit_request(
@@ -79,6 +92,7 @@ def _make_spec(plan: RefitPlan, rows: PackedRows) -> RunSpec:
         may_return=False,
         final_metric=None,
         refit_of=plan.run.run_id,
+        grouping=_make_grouping(plan.layouts, rows.data.source),
     )
     tables = {name: table.quoted for name, table in rows.inputs.get_relations().items()}
     arguments = replace(
@@ -105,6 +119,13 @@ def _make_spec(plan: RefitPlan, rows: PackedRows) -> RunSpec:
     )
 
 
+def _make_grouping(layouts: Mapping[str, GroupLayout], source: PackedTable) -> Grouping:
+    """Return the folds as groups; the parts of a buffer are read as one for all rows."""
+    if not layouts:
+        return Grouping()
+    return Grouping(None, layouts, source.buffer_size or None)
+
+
 def _make_models(
     context: CallContext, plan: RefitPlan, training: PackedTable, source: PackedTable
 ) -> ModelInputs:
@@ -121,10 +142,17 @@ def _make_models(
             compile_params = stretch_schedule(
                 compile_params,
                 count_steps(training, fit_params.batch_size),
-                count_steps(source, fit_params.batch_size),
+                _count_steps(source, plan.layouts.get(row["group_value"]), fit_params.batch_size),
             )
         architectures[model_id] = StoredModel(model_id, row["architecture"], False)
         backends[mst_key] = row["backend"]
         configs.append(parse_config({**row, "compile_params": compile_params}, None))
     named_configs = name_metrics(configs, architectures, source, context.check)
     return ModelInputs(named_configs, architectures, None, backends)
+
+
+def _count_steps(source: PackedTable, fold: GroupLayout | None, batch_size: int) -> int:
+    """Return the steps of an epoch over all rows, or over those that are not in a fold."""
+    if fold is None:
+        return count_steps(source, batch_size)
+    return fold.steps(batch_size)

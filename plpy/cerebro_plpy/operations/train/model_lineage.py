@@ -43,7 +43,7 @@ class RefitLineage(NamedTuple):
 
     run_id: int
     run_spec: RunSpec
-    configs: Mapping[int, Row]  # by mst_key
+    configs: Mapping[int, Row]  # by mst_key; with those of folds if these calibrate the version
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,11 @@ def _read_refit(db: Database, version: Version) -> RefitLineage | None:
         return None
     run_id, _ = configs[0]
     by_key = {config["mst_key"]: config for _, config in configs}
-    return RefitLineage(run_id, logged_run.read_run(db, run_id).spec, by_key)
+    spec = logged_run.read_run(db, run_id).spec
+    if version.holdout_calibration is not None and spec.train is not None:
+        keys = [key for layout in spec.train.grouping.layouts.values() for key in layout.mst_keys]
+        by_key.update((config["mst_key"], config) for config in _read_configs(db, run_id, keys))
+    return RefitLineage(run_id, spec, by_key)
 
 
 def _read_configs(db: Database, run_id: int, keys: Sequence[int]) -> Sequence[Row]:

@@ -59,6 +59,9 @@ class RunResult(NamedTuple):
     calibration: Calibration = NO_CALIBRATION
     refit_run_id: int | None = None  # the run that has trained members again
     refit: Mapping[int, StoredState] = {}  # states of that run, by mst_key
+    holdout_calibration: Calibration | None = (
+        None  # of the states before; None if it is `calibration`
+    )
 
     @property
     def members(self) -> tuple[ResultMember, ...]:
@@ -141,6 +144,7 @@ def add(
             result.margin,
             result.loss,
             result.calibration.to_json(),
+            result.holdout_calibration and result.holdout_calibration.to_json(),
             [key for key, _ in stored],
             [table for _, table in stored],
             result.run_id,

@@ -93,12 +93,16 @@ class Version(PredictingVersion):
     column_types: ColumnTypes | None  # at training; None for versions of older releases
     calibration: Calibration
     members: Members  # at least one
+    holdout_calibration: Calibration | None = None  # that of the rows held back, if it is another
 
     @property
     def before_refit(self) -> Version:
         """The version with the states that have never seen the hold-out rows."""
         members = tuple(replace(member, refit_run_id=None) for member in self.members)
-        return replace(self, members=members)
+        calibration = self.calibration
+        if self.holdout_calibration is not None:
+            calibration = self.holdout_calibration
+        return replace(self, members=members, calibration=calibration)
 
 
 def get_deployed(db: Database, module: str, model: str | None) -> Version:
@@ -255,6 +259,7 @@ def read_version(row: Row, members: Members) -> Version:
         "formats": read_recorded(record),
         "column_types": column_types.from_record(record),
         "calibration": read_calibration(row),
+        "holdout_calibration": _read_holdout_calibration(row),
         "members": members,
     }
     version = Version(**{field.name: values[field.name] for field in fields(Version)})
@@ -286,6 +291,14 @@ def read_calibration(row: Row) -> Calibration:
         return Calibration.from_json(row["calibration"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _damaged(row, "calibration", row["calibration"]) from error
+
+
+def _read_holdout_calibration(row: Row) -> Calibration | None:
+    """Return the calibration by the rows that were held back; None if a version has no other."""
+    text = row.get("holdout_calibration")
+    if text is None:
+        return None
+    return read_calibration({**row, "calibration": text})
 
 
 def check_outputs(row: Row) -> Row:

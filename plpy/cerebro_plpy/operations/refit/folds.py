@@ -1,0 +1,169 @@
+"""Folds of all rows of a run: each is predicted by members that have not learned from it.
+
+These predictions calibrate the members that have learned from all rows (cross-conformal predictors:
+Vovk, 2015). The rows that were held back are a small part of few rows, and have chosen the members.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from cerebro_plpy.configs.templates.registry import resumes_states
+from cerebro_plpy.configs.train_spec import GroupLayout, TrainSpec
+from cerebro_plpy.database.queries import sql
+from cerebro_plpy.database.sessions.spi import Row
+from cerebro_plpy.operations.train.holdout_predictions import (
+    Network,
+    make_holdout_rows,
+    predict_holdout,
+)
+from cerebro_plpy.packing.packed_columns import SHAPE
+from cerebro_plpy.packing.packed_table import PackedTable
+from cerebro_plpy.platform.call_context import CallContext
+from cerebro_plpy.platform.job import StateSource
+from cerebro_plpy.platform.state_tables import StoredState
+from cerebro_plpy.preprocessing.recipe.recipe import Recipe
+from cerebro_plpy.preprocessing.rows.split import read_split
+from cerebro_plpy.preprocessing.scoring.calibration import Calibration
+from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows
+from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
+from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
+
+MODULE = "train"
+FOLDS = 5
+MAX_ROWS = 10_000
+"""With more rows, those that were held back are enough to calibrate by."""
+
+
+class FoldStates(NamedTuple):
+    """The members of a version that were trained without each fold of the rows."""
+
+    run_id: int
+    train_spec: TrainSpec  # of that run; its groups are the folds
+    configs: Mapping[int, Row]  # as the log contains them, by mst_key
+    states: Mapping[int, StoredState]  # complete ones, by mst_key
+
+
+def may_fold(context: CallContext, train_spec: TrainSpec) -> bool:
+    """Return whether folds of the rows of a run may calibrate its version.
+
+    Folds of rows in any order would be predicted from later rows, or from rows of their own group,
+    if the split keeps these apart. Networks that continue from a version have seen all rows.
+    """
+    split = train_spec.split
+    continues = train_spec.start is not None and any(
+        resumes_states(template) for template in train_spec.templates.values()
+    )
+    return (
+        split.training_rows + split.validation_rows < MAX_ROWS
+        and read_split(MODULE, split.rule).kind == "random"
+        and not continues
+        and not context.platform.binds_workers
+    )
+
+
+def read_layouts(context: CallContext, table: PackedTable, folds: int) -> dict[str, GroupLayout]:
+    """Return the buffers to train and to predict for each fold, by its number.
+
+    Args:
+        table: each of its buffers was cut into so many parts; part p of each is in fold p.
+    """
+    statement = sql(
+        "features.buffers",
+        table=table.relation.quoted,
+        key=table.key,
+        shape=table.independent[0] + SHAPE,
+    )
+    buffers = context.reader.run(statement)
+    layouts = {}
+    for fold in range(folds):
+        training: dict[int, tuple[int, ...]] = {}
+        validation: dict[int, tuple[int, ...]] = {}
+        sizes = []
+        for segment, buffer_id, rows in buffers:
+            side = training
+            if buffer_id % folds == fold:
+                side = validation
+            else:
+                sizes.append(rows)
+            side[segment] = (*side.get(segment, ()), buffer_id)
+        layouts[str(fold + 1)] = GroupLayout(tuple(sizes), training, validation)
+    return layouts
+
+
+def calibrate_by_folds(
+    context: CallContext,
+    rows: PackedTable,
+    shares: Mapping[int, float],
+    folds: FoldStates,
+    deadline: float,
+) -> Calibration | None:
+    """Return the calibration of a version by predictions for the folds of its rows.
+
+    Args:
+        rows: all rows, with the buffers of the folds.
+        shares: of the members, by mst_key.
+        folds: the members, trained without each fold.
+        deadline: by time.monotonic().
+
+    Returns:
+        None if a member was not trained without each fold, or if the time is over.
+    """
+    spec = folds.train_spec
+    layouts = spec.grouping.layouts
+    keys = [key for layout in layouts.values() for key in layout.mst_keys]
+    if not keys or not folds.states.keys() >= set(keys):
+        return None
+    holdout = make_holdout_rows(rows, spec)
+    scored: list[ScoredRow] = []
+    for fold, layout in layouts.items():
+        parts = []
+        for member, key in zip(sorted(shares), layout.mst_keys, strict=True):
+            if time.monotonic() > deadline:
+                return None
+            network = _make_network(folds, key)
+            parts.append((predict_holdout(context, holdout, network, fold), shares[member]))
+        scored += add_rows(parts)
+    return fit_calibration(spec.task, spec.metric, scored, spec.costs)
+
+
+def _make_network(folds: FoldStates, mst_key: int) -> Network:
+    config = folds.configs[mst_key]
+    return Network(
+        recipe=Recipe.from_json(folds.train_spec.recipe),
+        classes=folds.train_spec.classes,
+        architecture=config["architecture"],
+        compile_params=config["compile_params"],
+        state=StateSource(
+            "weights_of_chunks",
+            f"{folds.run_id}/{mst_key}/last",
+            0,
+            stored=folds.states[mst_key],
+        ),
+        backend=config["backend"],
+    )
+
+
+def assign_keys(
+    layouts: Mapping[str, GroupLayout], members: Sequence[int]
+) -> dict[str, GroupLayout]:
+    """Return the layouts of folds with keys for the members that are trained without each fold.
+
+    >>> empty = GroupLayout((), {}, {})
+    >>> folds = assign_keys({"1": empty, "2": empty}, [4, 2])
+    >>> [layout.mst_keys for layout in folds.values()]
+    [(5, 6), (7, 8)]
+
+    Args:
+        members: mst_key of the members; the keys of a fold are in the ascending order of these.
+    """
+    first = max(members) + 1
+    count = len(members)
+    return {
+        fold: layout._replace(
+            mst_keys=tuple(range(first + number * count, first + (number + 1) * count))
+        )
+        for number, (fold, layout) in enumerate(layouts.items())
+    }
