@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bench import (
     bench_server,
+    calibration,
     document,
     estimates,
     features,
@@ -44,6 +45,7 @@ SEEDS = "seeds"
 GPU = "gpu"
 FIRST_MODEL = "first-model"
 TREE_PREDICTIONS = "tree-predictions"
+CALIBRATION = "calibration"
 PARTS = (
     *WORKLOADS,
     WITH_TORCH.key,
@@ -58,6 +60,7 @@ PARTS = (
     SEEDS,
     FIRST_MODEL,
     TREE_PREDICTIONS,
+    CALIBRATION,
 )
 ESTIMATES_PER_WORKLOAD = 5
 TITLES = {key: workload.title for key, workload in WORKLOADS.items()}
@@ -186,6 +189,11 @@ def _report_tree_predictions(server: BenchServer, args: argparse.Namespace) -> s
     return tree_predictions.report(speeds, args.scale)
 
 
+def _report_calibration(server: BenchServer, args: argparse.Namespace) -> str:
+    measured = calibration.measure_calibrations(server, args.scale, args.repeats, echo)
+    return calibration.report(measured)
+
+
 REPORTS: Mapping[str, Callable[[BenchServer, argparse.Namespace], str]] = {
     SEARCHES: _report_searches,
     JOB: _report_search_job,
@@ -199,6 +207,7 @@ REPORTS: Mapping[str, Callable[[BenchServer, argparse.Namespace], str]] = {
     STRATEGIES: _report_strategies,
     FIRST_MODEL: _report_first_model,
     TREE_PREDICTIONS: _report_tree_predictions,
+    CALIBRATION: _report_calibration,
 }
 """The functions that measure a part and return its report, in the order of their execution."""
 

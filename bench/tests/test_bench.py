@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import math
 import os
 import re
 import subprocess
@@ -14,12 +15,14 @@ from pathlib import Path
 
 import greenplum
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from trials import trials
 
 from bench import (
+    calibration,
     courses,
     first_model,
     generated_tables,
@@ -44,6 +47,8 @@ from bench.tests.bench_job import JOB
 from bench.turns import WorkloadResults, is_out
 from bench.workloads import REPORT, SMALL, WORKLOADS
 from cerebro_plpy.configs.search_space.distributions import Range
+from cerebro_plpy.preprocessing.scoring.calibration import Calibration
+from cerebro_plpy.preprocessing.scoring.error_quantiles import ErrorQuantiles
 from cerebro_plpy.scheduling.search.promotion_rules import Asha, Stepwise
 
 FOLDER = Path(__file__).parents[1]
@@ -512,6 +517,7 @@ def test_the_document_has_a_place_for_everything_measured() -> None:
         "seeds",
         "first-model",
         "tree-predictions",
+        "calibration",
         *WORKLOADS,
         *must.FASTER,
     ):
@@ -546,6 +552,26 @@ def test_the_speed_of_trees_is_reported_as_a_share_of_lightgbm() -> None:
     text = tree_predictions.report([speed], REPORT)
     assert "| 31 | 27,000 | 30,000 | 0.90 | 3.5 ms | 1.0 ms | 2.5 ms |" in text
     assert "200,000 rows of 20 columns, 2 threads" in text
+
+
+def test_both_calibrations_are_measured_on_the_same_rows() -> None:
+    """Probabilities under the temperature of the folds tell those under any other."""
+    narrow, wide = (
+        Calibration(errors=ErrorQuantiles.from_errors([margin] * 9)) for margin in (1.0, 2.0)
+    )
+    numbers: list[calibration.Prediction] = [("1", {}), ("2", {}), ("9", {})]
+    covered = calibration.measure_coverage(numbers, pandas.Series([2.5, 2, 4]), (narrow, wide))
+    assert covered == pytest.approx([1 / 3, 2 / 3])
+    rows = [("a", {"a": 0.8, "b": 0.2}), ("a", {"a": 0.6, "b": 0.4})]
+    heated = Calibration(temperature=1.0), Calibration(temperature=2.0)
+    losses = calibration.measure_log_losses(rows, pandas.Series(["a", "b"]), heated)
+    squares = math.log(0.64 / 0.68) + math.log(0.16 / 0.52)
+    assert losses == pytest.approx([-squares / 2, -(math.log(0.8) + math.log(0.4)) / 2])
+    model = calibration.CalibratedModel("regression", 300, 60)
+    models = [model, replace(model, by_holdout=0.8, by_folds=0.9)]
+    line = "| diabetes | 300 | 60 | rows in intervals of 0.9 | 0.800 | 0.900 | 1 of 2 |"
+    assert line in calibration.report({"diabetes": models})
+    assert "| - | - | 0 of 1 |" in calibration.report({"diabetes": [model]})
 
 
 def test_generated_rows_have_the_inputs_that_are_asked_for() -> None:
