@@ -162,7 +162,8 @@ def test_the_page_of_models_by_name_is_a_true_script(database: Database) -> None
         if deployed in ("t", "f")
     ]
     assert sorted(versions)[:2] == ["1", "2"] and "1" in lines
-    assert lines[-2:] == [f"{state}|t|the same bits came out" for state in STATES]
+    results = [f"{state}|t|the same bits came out" for state in STATES]
+    assert {*results} <= {*lines} and lines[-1] == results[-1]
 
 
 @pytest.mark.long

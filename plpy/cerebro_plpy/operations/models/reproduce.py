@@ -211,9 +211,9 @@ class Reproduction:
             yield Finding("state", False, f"it cannot be trained again: {error.message}")
             return
         else:
+            yield from self._compare_folds(refit, all_rows, states, training.run_id)
             for result in comparison.compare_refit(states):
                 yield Finding(*result)
-            yield from self._compare_folds(refit, all_rows, states, training.run_id)
         finally:
             training.discard()
 
