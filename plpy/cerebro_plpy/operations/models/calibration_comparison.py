@@ -20,7 +20,6 @@ from cerebro_plpy.operations.train.holdout_predictions import (
 from cerebro_plpy.operations.train.model_lineage import Lineage
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
-from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.preprocessing.scoring.calibration import Calibration
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows
@@ -70,15 +69,9 @@ class CalibrationComparison:
         """Return the predictions of a repeated configuration for the rows that were held back."""
         version = self.lineage.version
         key = config["mst_key"]
-        network = Network(
-            recipe=version.recipe,
-            classes=version.classes,
-            architecture=config["architecture"],
-            compile_params=config["compile_params"],
-            state=StateSource(
-                "weights_of_chunks", f"{self.run_id}/{key}/last", 0, stored=self.repeated[key]
-            ),
-            backend=config["backend"],
+        state_key = f"{self.run_id}/{key}/last"
+        network = Network.from_config(
+            config, version.recipe, version.classes, state_key, self.repeated[key]
         )
         return predict_holdout(self.context, self.rows, network, group)
 

@@ -211,31 +211,18 @@ class Reproduction:
             yield Finding("state", False, f"it cannot be trained again: {error.message}")
             return
         else:
-            yield from self._compare_folds(refit, all_rows, states, training.run_id)
+            fold_states = FoldStates(training.run_id, train_spec, refit.configs, states)
+            yield from self._compare_folds(all_rows, fold_states)
             for result in comparison.compare_refit(states):
                 yield Finding(*result)
         finally:
             training.discard()
 
-    def _compare_folds(
-        self,
-        refit: RefitLineage,
-        rows: PackedRows,
-        states: Mapping[int, StoredState],
-        run_id: int,
-    ) -> Iterator[Finding]:
-        """Compare what was learned from folds of all rows.
-
-        Args:
-            states: of the repeated run.
-        """
+    def _compare_folds(self, rows: PackedRows, folds: FoldStates) -> Iterator[Finding]:
+        """Compare the calibration by folds of all rows, if the version has one."""
         version = self.lineage.version
-        train_spec = refit.run_spec.train
-        if version.holdout_calibration is None or not version.calibration.is_fitted:
-            return
-        assert train_spec is not None
-        folds = FoldStates(run_id, train_spec, refit.configs, states)
-        yield Finding(*compare_folds(self.context, version, rows.data.source, folds))
+        if version.holdout_calibration is not None and version.calibration.is_fitted:
+            yield Finding(*compare_folds(self.context, version, rows.data.source, folds))
 
     def _compare_source(self, repacked: TrainingData) -> Finding:
         """Compare the fingerprint of the current rows with that of the original rows."""

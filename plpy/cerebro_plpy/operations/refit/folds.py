@@ -22,7 +22,6 @@ from cerebro_plpy.operations.train.holdout_predictions import (
 from cerebro_plpy.packing.packed_columns import SHAPE
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
-from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.split import read_split
@@ -117,33 +116,20 @@ def calibrate_by_folds(
     if not keys or not folds.states.keys() >= set(keys):
         return None
     holdout = make_holdout_rows(rows, spec)
+    recipe = Recipe.from_json(spec.recipe)
     scored: list[ScoredRow] = []
     for fold, layout in layouts.items():
         parts = []
         for member, key in zip(sorted(shares), layout.mst_keys, strict=True):
             if time.monotonic() > deadline:
                 return None
-            network = _make_network(folds, key)
+            state_key = f"{folds.run_id}/{key}/last"
+            network = Network.from_config(
+                folds.configs[key], recipe, spec.classes, state_key, folds.states[key]
+            )
             parts.append((predict_holdout(context, holdout, network, fold), shares[member]))
         scored += add_rows(parts)
     return fit_calibration(spec.task, spec.metric, scored, spec.costs)
-
-
-def _make_network(folds: FoldStates, mst_key: int) -> Network:
-    config = folds.configs[mst_key]
-    return Network(
-        recipe=Recipe.from_json(folds.train_spec.recipe),
-        classes=folds.train_spec.classes,
-        architecture=config["architecture"],
-        compile_params=config["compile_params"],
-        state=StateSource(
-            "weights_of_chunks",
-            f"{folds.run_id}/{mst_key}/last",
-            0,
-            stored=folds.states[mst_key],
-        ),
-        backend=config["backend"],
-    )
 
 
 def assign_keys(

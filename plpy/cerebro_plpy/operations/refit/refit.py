@@ -202,8 +202,8 @@ def plan_refit(
     _report_omitted(db, late, len(shares), f"the budget has {seconds:.1f} s left")
     folds = 0
     if len(selection) == len(shares) and may_fold(context, train_spec):
-        alone = estimate_refit_seconds(selection, workers, factor)
-        limit = min(seconds, alone + FOLDS_SHARE * train_spec.budget)
+        needed = estimate_refit_seconds(selection, workers, factor)
+        limit = min(seconds, needed + FOLDS_SHARE * train_spec.budget)
         if estimate_folded_seconds(selection, workers, factor) <= limit:
             folds = FOLDS
     epochs = {past.mst_key: past.epochs for past in selection}

@@ -14,11 +14,12 @@ from cerebro_plpy.configs.train_spec import GroupLayout, TrainSpec
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.async_dispatcher import Session, Steps
+from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.operations.predict.model_predictor import describe_program
 from cerebro_plpy.packing.packed_table import PackedTable, find_packed, read_packed
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.job import Dataset, Job, StateSource
-from cerebro_plpy.platform.state_tables import VALIDATION, packed_table_name
+from cerebro_plpy.platform.state_tables import VALIDATION, StoredState, packed_table_name
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.target_scale import TargetScale
@@ -43,6 +44,29 @@ class Network(NamedTuple):
     compile_params: str
     state: StateSource
     backend: str
+
+    @classmethod
+    def from_config(
+        cls,
+        config: Row,
+        recipe: Recipe,
+        classes: tuple[str, ...],
+        state_key: str,
+        state: StoredState,
+    ) -> Network:
+        """Return the network of a logged configuration with one of its states.
+
+        Args:
+            state_key: the name under which trainers keep the state.
+        """
+        return cls(
+            recipe=recipe,
+            classes=classes,
+            architecture=config["architecture"],
+            compile_params=config["compile_params"],
+            state=StateSource("weights_of_chunks", state_key, 0, stored=state),
+            backend=config["backend"],
+        )
 
 
 class HoldoutRows(NamedTuple):

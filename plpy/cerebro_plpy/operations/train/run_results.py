@@ -13,7 +13,6 @@ from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.operations.train.holdout_predictions import Network
 from cerebro_plpy.operations.train_arguments import FINAL_METRICS
 from cerebro_plpy.platform.call_context import CallContext
-from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.preprocessing.learning.raw_table import RawTable
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
@@ -81,14 +80,8 @@ class RunResults:
     def make_network(self, result: RunResult, config: Row) -> Network:
         """Return the network of a logged configuration."""
         key = f"{self.run.run_id}/{result.mst_key}/best"
-        return Network(
-            recipe=Recipe.from_json(self.train_spec.recipe),
-            classes=self.train_spec.classes,
-            architecture=config["architecture"],
-            compile_params=config["compile_params"],
-            state=StateSource("weights_of_chunks", key, 0, stored=result.state),
-            backend=config["backend"],
-        )
+        recipe = Recipe.from_json(self.train_spec.recipe)
+        return Network.from_config(config, recipe, self.train_spec.classes, key, result.state)
 
 
 def read_leaderboard(
