@@ -17,7 +17,7 @@ import psycopg2
 
 from bench import real_tables, tables
 from bench.bench_server import BenchServer, Echo
-from bench.quality.splits import split_rows
+from bench.quality.measurement import load_example
 from bench.quality.task import CLASSIFICATION, REGRESSION
 from bench.workloads import REPORT, SMALL
 from cerebro_plpy.preprocessing.scoring.calibration import Calibration
@@ -73,11 +73,8 @@ def measure_calibrations(
 
 def _measure_calibration(url: str, name: str, seed: int) -> CalibratedModel:
     table = real_tables.TABLES[name]
-    frame = table.frame()
-    if table.task == CLASSIFICATION:
-        frame[table.target] = frame[table.target].map(str).astype(object)
-    split = split_rows(frame, table.validation, seed)
-    learned, test = frame[split.train], frame[split.test]
+    example = load_example(name, seed)
+    learned, test = example.train, example.test
     inputs = test.drop(columns=[table.target]).assign(bench_row=range(len(test)))
     with closing(psycopg2.connect(url)) as session, session.cursor() as cursor:
         session.autocommit = True
