@@ -20,6 +20,7 @@ from workbench import POINTS, ROWS, compile_text
 import cerebro_db
 from cerebro_db import errors
 
+UNSEEN = "cannot be shown any more: the engine had no connection to spare"
 FITS: list[dict[str, object] | str] = [{"batch_size": 8}, "batch_size=8, shuffle=False"]
 
 
@@ -166,22 +167,23 @@ def test_a_bar_that_cannot_look_does_not_end_the_fit(
     engine = sa.create_engine(address, pool_size=1, max_overflow=0, pool_timeout=0.1)
     taken: list[sa.Connection] = []
 
+    printed: list[str] = []
+
     def occupy(message: str) -> None:
-        """From the first message, that a run begins, to the next, that an epoch has ended, no
-        connection is left.
+        """From the first message, that a run begins, until the bar has said that it cannot look,
+        no connection is left.
         """
-        if taken:
-            taken[0].close()
-        else:
+        if not taken:
             taken.append(engine.connect())
+        printed.append(capsys.readouterr().out)
+        if UNSEEN in "".join(printed):
+            taken[0].close()
 
     with cerebro_db.connect(engine, on_notice=occupy) as session:
-        run = session.fit("packed", "alone", "configs", 1, progress=True)
+        run = session.fit("packed", "alone", "configs", 100, progress=True)
         assert session.progress(run).status == "completed"
     engine.dispose()
-    assert (
-        "cannot be shown any more: the engine had no connection to spare" in capsys.readouterr().out
-    )
+    assert UNSEEN in "".join(printed)
 
 
 PROGRAM = """

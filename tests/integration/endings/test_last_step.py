@@ -26,6 +26,8 @@ ARGUMENTS = {
     "ensemble": 1,
     "workers": 1, "budget": "1 hour",
 }  # fmt: skip
+ENDLESS = 20_000
+"""Epochs that take longer than any watcher needs to act: some 4 ms each."""
 REFUSED = (
     "ALTER TABLE cerebro.version_log ADD CONSTRAINT refused CHECK (model NOT LIKE 'refused%') NOT "
     "VALID"
@@ -38,6 +40,7 @@ PACKED = """
         AND relkind = 'r'
     AND relname IN (format('r%%s_training', %s::bigint), format('r%%s_validation', %s::bigint))"""
 SHORTENED = "SELECT status FROM cerebro.act WHERE run_id = %s AND action = 'set_epochs'"
+EVALUATED = "SELECT count(*) FROM cerebro.metric WHERE run_id = %s AND dataset = 'validation'"
 VISITS = "SELECT count(*) FROM cerebro.visit WHERE run_id = %s AND status = 'completed'"
 
 
@@ -90,7 +93,7 @@ def in_the_midst(
     """
     before = watcher.last_run_id()
     with bench.calling(
-        lambda: train(bench, model, 1_000, background=background, **more)
+        lambda: train(bench, model, ENDLESS, background=background, **more)
     ) as trained:
         run = begun(watcher, before)
         pause(
@@ -276,10 +279,10 @@ def test_what_cannot_be_computed_without_packed_rows_is_null(
     with closing(bench.another()) as watcher:
         before = watcher.last_run_id()
         with bench.calling(
-            lambda: train(bench, "changed", 1_000, background=False, target="age")
+            lambda: train(bench, "changed", ENDLESS, background=False, target="age")
         ) as trained:
             run = begun(watcher, before)
-            eventually(lambda: watcher.value(VISITS, run))
+            eventually(lambda: watcher.value(EVALUATED, run))
             shorten(watcher, run)
             watcher.rows(
                 f"DROP TABLE cerebro_state.r{run}_validation, "
@@ -305,7 +308,7 @@ def test_a_run_whose_owner_is_renamed_keeps_its_data(
         own_schema(shared_superuser, "leaving")
         try:
             with session.calling(
-                lambda: train(session, "kept", 1_000, background=False)
+                lambda: train(session, "kept", ENDLESS, background=False)
             ) as trained:
                 run = begun(shared_superuser, before)
                 eventually(lambda: shared_superuser.value(VISITS, run))
