@@ -272,7 +272,7 @@ class BoostedTrees(Learner):
     def predict(self, inputs: Arrays) -> list[Array]:
         rows = max(map(len, inputs), default=0)
         blocks = [np.empty((0, self.spec.units), np.float32)]
-        width = max(self.spec.inputs.columns, self.spec.units)
+        width = self.spec.inputs.columns + self.spec.units
         for block in iterate_blocks(rows, width):
             matrix = self._reader.read([array[block] for array in inputs])
             outputs = compute_outputs(self.spec, self._score_matrix(matrix, rows))

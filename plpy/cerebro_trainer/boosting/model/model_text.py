@@ -32,21 +32,38 @@ def write_model(
         names: names of the columns, without spaces.
         first_round: the first round after the base that is written.
     """
-    outputs = forest.outputs
     sections = [_write_constant(value) for value in forest.base.tolist()]
-    for position in range(first_round * outputs, forest.size):
-        sections.append(_write_tree(forest.get_tree(position)))
+    sections += write_rounds(forest, first_round, forest.rounds)
+    return join_trees(spec, sections, names or name_columns(spec.inputs.columns))
+
+
+def write_rounds(forest: Forest, first_round: int, end: int) -> list[str]:
+    """Return the sections of the trees of rounds, without the round `end`."""
+    positions = range(first_round * forest.outputs, end * forest.outputs)
+    return [_write_tree(forest.get_tree(position)) for position in positions]
+
+
+def name_columns(columns: int) -> list[str]:
+    """Return the names that LightGBM gives to columns."""
+    return [f"Column_{number}" for number in range(columns)]
+
+
+def join_trees(spec: TreesSpec, sections: Sequence[str], names: Sequence[str]) -> str:
+    """Return the text of the sections of trees.
+
+    Args:
+        names: names of the columns, without spaces.
+    """
     trees = [f"Tree={number}\n{section}\n\n\n" for number, section in enumerate(sections)]
-    columns = spec.inputs.columns
     head = {
         "version": "v4",
-        "num_class": str(outputs),
-        "num_tree_per_iteration": str(outputs),
+        "num_class": str(spec.outputs),
+        "num_tree_per_iteration": str(spec.outputs),
         "label_index": "0",
-        "max_feature_idx": str(columns - 1),
+        "max_feature_idx": str(len(names) - 1),
         "objective": format_objective(spec),
-        "feature_names": " ".join(names or [f"Column_{number}" for number in range(columns)]),
-        "feature_infos": " ".join([UNKNOWN_RANGE] * columns),
+        "feature_names": " ".join(names),
+        "feature_infos": " ".join([UNKNOWN_RANGE] * len(names)),
         "tree_sizes": " ".join(str(len(tree.encode())) for tree in trees),
     }
     lines = "".join(f"{name}={value}\n" for name, value in head.items())

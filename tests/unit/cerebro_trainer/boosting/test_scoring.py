@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,6 +13,7 @@ from tree_tables import make_buffer, make_grown, make_program
 
 from cerebro_trainer.boosting import library, scoring
 from cerebro_trainer.boosting.blocks import MAX_NUMBERS, iterate_blocks
+from cerebro_trainer.boosting.forest_parts import ForestParts, count_part_rounds
 from cerebro_trainer.boosting.loaded_model import LoadedModel
 from cerebro_trainer.boosting.model.forest import Forest, Tree
 from cerebro_trainer.boosting.model.model_text import read_trees, write_model
@@ -23,6 +25,8 @@ from cerebro_trainer.boosting.transforms import average_slopes, compute_outputs
 grown = cache(make_grown)
 SPECS = {units: read_spec(make_program(units)) for units in (1, 2, 3)}
 THRESHOLDS = st.sampled_from((0.0, 1e-20, -1e-20, 0.1, 0.5, -2.5, 1e300, -1e300, 3.4e38, 1 / 3))
+VALUES = st.one_of(st.floats(-1e3, 1e3), st.sampled_from((0.0, 1e-36, -1e-36, 5e-324)))
+"""Values of leaves; LightGBM takes the smallest for zero where they are numbers of a column."""
 NUMBERS = st.sampled_from((0.0, np.nan, 0.1, 0.5, -2.5, 1e-20, 3e38, -3e38, 1 / 3, 7.0))
 
 
@@ -51,7 +55,7 @@ def drawn_tree(draw: st.DrawFn, spec: TreesSpec) -> Tree:
     thresholds = np.array([0.0 if c else draw(THRESHOLDS) for c in is_category])
     sets = np.zeros((nodes, spec.set_words), np.uint32)
     sets[is_category] = draw(st.integers(0, 2**32 - 1))
-    values = np.array([draw(st.floats(-1e3, 1e3)) for _ in range(leaves)])
+    values = np.array([draw(VALUES) for _ in range(leaves)])
     counts = np.arange(1, leaves + 1, dtype=np.int32)
     return Tree(features, thresholds, left, right, decisions, sets, values, counts)
 
@@ -61,7 +65,7 @@ def drawn_forest(draw: st.DrawFn) -> tuple[TreesSpec, Forest]:
     spec = SPECS[draw(st.sampled_from((1, 3)))]
     rounds = draw(st.integers(0, 4))
     trees = [draw(drawn_tree(spec)) for _ in range(rounds * spec.outputs)]
-    base = np.array([draw(st.floats(-10, 10)) for _ in range(spec.outputs)])
+    base = np.array([draw(VALUES) for _ in range(spec.outputs)])
     forest = Forest.create_empty(spec).append(trees, base)
     return spec, Forest.from_arrays(spec, forest.to_arrays())
 
@@ -94,6 +98,26 @@ def test_any_trees_have_the_scores_of_lightgbm(data: st.DataObject) -> None:
     assert scores.tobytes() == advanced.tobytes()
     if len(matrix):
         assert LoadedModel(spec, forest, 1).score(matrix).tobytes() == scores.tobytes()
+
+
+@given(st.data())
+def test_parts_of_any_size_have_the_scores_of_all_trees(data: st.DataObject) -> None:
+    spec, forest = data.draw(drawn_forest())
+    matrix = data.draw(drawn_matrix(spec).filter(len))
+    rounds = data.draw(st.integers(1, 5))
+    scores = ForestParts(spec, forest, rounds, 1).score(matrix)
+    assert scores.tobytes() == score_rows(forest, matrix).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("units", "leaves", "rounds"), [(1, 31, 33), (1, 1024, 12), (3, 31, 11), (3, 4096, 4)]
+)
+def test_parts_have_few_leaves_but_no_fewer_trees_than_columns(
+    units: int, leaves: int, rounds: int
+) -> None:
+    spec = replace(SPECS[units], leaves=leaves)
+    assert spec.inputs.columns == 12
+    assert count_part_rounds(spec) == rounds
 
 
 @given(st.data())
