@@ -154,11 +154,12 @@ objects: bootstrap ## record the extension's objects in tests/upgrade/objects.tx
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/pytest -q tests/upgrade tests/integration/greenplum -k objects --write-objects
 
-lint: bootstrap ## ruff (rules and format), mypy in strict mode, and how the code reads (.ci/style)
+lint: bootstrap ## ruff (rules and format), mypy in strict mode, what the server's Python lacks, how the code reads (.ci/style)
 	@$(READY) .venv/dev .venv/package
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/vermin --target=3.9- --no-tips --violations --quiet plpy/cerebro_plpy
 	.venv/bin/python .ci/style
 
 clean: ## remove what make built; the embedded server and its data stay

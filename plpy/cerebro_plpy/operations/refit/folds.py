@@ -120,7 +120,7 @@ def calibrate_by_folds(
     scored: list[ScoredRow] = []
     for fold, layout in layouts.items():
         parts = []
-        for member, key in zip(sorted(shares), layout.mst_keys, strict=True):
+        for member, key in zip(sorted(shares), layout.mst_keys):
             if time.monotonic() > deadline:
                 return None
             state_key = f"{folds.run_id}/{key}/last"

@@ -44,7 +44,7 @@ class RefitPlan(NamedTuple):
         configs = dict(self.configs)
         epochs = dict(self.epochs)
         for fold, layout in layouts.items():
-            for member, key in zip(members, layout.mst_keys, strict=True):
+            for member, key in zip(members, layout.mst_keys):
                 configs[key] = {**self.configs[member], "mst_key": key, "group_value": fold}
                 epochs[key] = self.epochs[member]
         return self._replace(configs=configs, epochs=epochs, layouts=layouts)
