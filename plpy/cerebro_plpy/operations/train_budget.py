@@ -27,6 +27,9 @@ MEMBER_SECONDS = 0.05
 HOLDOUT_ROWS_PER_SECOND = 30_000
 """Validation rows of such a member that a core predicts and compares in a second."""
 MAX_MEMBERS = 8
+MAX_COMPARED_BYTES = 1 << 28
+"""Memory for the predictions of all such members; those of a single one may take more."""
+NUMBER_BYTES = 8
 MEMBERS_SHARE = 0.1
 """Share of the budget for the predictions of all possible members."""
 REFIT_SHARE = 0.15
@@ -80,17 +83,24 @@ def round_share(share: float) -> float:
     return float(2.0 ** round(math.log2(share)))
 
 
-def compute_max_members(picks: int, budget: float, holdout_rows: int) -> int:
+def compute_max_members(picks: int, budget: float, holdout_rows: int, outputs: int = 1) -> int:
     """Return the largest number of configurations that an ensemble may consist of.
+
+    Args:
+        outputs: numbers that a model predicts for a row.
 
     >>> compute_max_members(1, 300.0, 100)
     1
     >>> [compute_max_members(5, budget, 10_000) for budget in (300.0, 30.0, 5.0)]
     [8, 7, 2]
+    >>> [compute_max_members(5, 300.0, 10_000, outputs) for outputs in (2, 1000)]
+    [8, 3]
     """
     if picks == 1:
         return 1
-    return min(MAX_MEMBERS, compute_max_candidates(budget, holdout_rows))
+    row_bytes = NUMBER_BYTES * (1 + outputs)
+    affordable = MAX_COMPARED_BYTES // max(1, row_bytes * holdout_rows)
+    return min(MAX_MEMBERS, compute_max_candidates(budget, holdout_rows), max(1, affordable))
 
 
 def compute_max_candidates(budget: float, holdout_rows: int) -> int:

@@ -18,7 +18,8 @@ from workbench import Workbench
 
 from cerebro_plpy.configs.templates.layers.model_io import Measure
 from cerebro_plpy.database.sql.identifiers import quote_identifier
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 
 NUMBERS = ("rmse", "mae", "mape", "r2")
 AREAS = ("auc", "average_precision")
@@ -102,7 +103,7 @@ def lines(bench: Workbench, kinds: BatchResult) -> list[Line]:
 def expected(lines: list[Line]) -> dict[tuple[str, str | None, str | None], float]:
     """Metrics by their definitions, a row at a time."""
     labels, said = [line.told.label for line in lines], [line.prediction for line in lines]
-    rows = [line.told for line in lines]
+    rows = ScoredRows.collect(line.told for line in lines)
     names = sorted({*labels, *said})
     found: dict[tuple[str, str | None, str | None], float] = {
         (name, None, None): SCORES[name](rows) for name in ("accuracy", "log_loss", *AREAS)
@@ -184,7 +185,8 @@ def compared(found: Found, lines: list[Line], noise: float) -> None:
     for name in AREAS:
         area = values[name, None, None]
         least, most = (
-            SCORES[name]([moved(line.told, by) for line in lines]) for by in (-noise, noise)
+            SCORES[name](ScoredRows.collect(moved(line.told, by) for line in lines))
+            for by in (-noise, noise)
         )
         assert least - 1e-6 <= area <= most + 1e-6
         mean = fmean(values[key] for key in of_classes if key[0] == name)
@@ -238,7 +240,9 @@ def test_metrics_of_a_number_are_those_of_the_predictions(session: Workbench) ->
     found = evaluated(session, "costs", "costs", "place")
     for place in (None, "a", "b"):
         some = [row for row in rows if place in (None, row[0])]
-        told = [ScoredRow(str(cost), {}, (low + high) / 2) for _, cost, low, high in some]
+        told = ScoredRows.collect(
+            ScoredRow(str(cost), {}, (low + high) / 2) for _, cost, low, high in some
+        )
         group = found[None if place is None else json.dumps({"place": place})]
         assert set(group) == {(name, None, None) for name in (*NUMBERS, "coverage")}
         for name in NUMBERS:

@@ -15,7 +15,8 @@ from cerebro_plpy.database.queries import sql
 from cerebro_plpy.operations.explain.evaluate_model import GROUPING_SETS
 from cerebro_plpy.operations.train_arguments import METRICS
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION, REGRESSION
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow, find_prediction
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 
 BLOCKS = (
     "cerebro_internal.evaluation_blocks("
@@ -59,7 +60,7 @@ def evaluate(
     """Return the metrics of all rows as the statement of `cerebro.evaluate` computes them."""
     block: dict[str, object] = {"ids": ["{" + f'"{row.label}",NULL' + "}" for row in rows]}
     if query == "classification":
-        block["prediction"] = to_bytes([find_prediction(row) for row in rows])
+        block["prediction"] = to_bytes([*ScoredRows.collect(rows).list_predictions()])
         block["probabilities"] = to_bytes([json.dumps(row.classes) for row in rows])
     else:
         block["number"] = to_bytes([repr(row.number) for row in rows])
@@ -71,7 +72,7 @@ def evaluate(
 
 def check(rows: Sequence[ScoredRow], found: Mapping[str, float | None], task: str) -> None:
     for metric in METRICS[task]:
-        wanted = SCORES[metric](rows)
+        wanted = SCORES[metric](ScoredRows.collect(rows))
         if math.isnan(wanted):
             assert found[metric] is None, metric
         else:
@@ -86,7 +87,9 @@ def test_metrics_of_classes(bench: Workbench, rows: list[ScoredRow]) -> None:
 
 
 @given(classified_rows())
-@example([ScoredRow("a", {"a": 1.0, "b": 0.0, "c": 0.0}), ScoredRow("b", {"a": 1.0, "b": 0.0})])
+@example(
+    [ScoredRow("a", {"a": 1.0, "b": 0.0, "c": 0.0}), ScoredRow("b", {"a": 1.0, "b": 0.0, "c": 0.0})]
+)
 def test_the_calibration_error_compares_certainty_with_accuracy(
     bench: Workbench, rows: list[ScoredRow]
 ) -> None:

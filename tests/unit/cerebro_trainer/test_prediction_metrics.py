@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 from cerebro_trainer.commands import permutation_importance
 from cerebro_trainer.commands.permutation_importance import PermutationRequest
 from cerebro_trainer.data.prediction_metrics import LOSSES
@@ -30,9 +31,9 @@ def score(name: str, loss: float) -> float:
 def test_classes_are_scored_alike(
     rows: list[tuple[int, float, float, float]], data: st.DataObject
 ) -> None:
-    told = [
+    told = ScoredRows.collect(
         ScoredRow(str(label), {str(n): p for n, p in enumerate(shares)}) for label, *shares in rows
-    ]
+    )
     outputs, target = (
         np.array([shares for _, *shares in rows]),
         np.array([float(label) for label, *_ in rows]),
@@ -44,7 +45,7 @@ def test_classes_are_scored_alike(
 
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1))
 def test_numbers_are_scored_alike(rows: list[tuple[int, int]]) -> None:
-    told = [ScoredRow(str(label), {}, float(number)) for label, number in rows]
+    told = ScoredRows.collect(ScoredRow(str(label), {}, float(number)) for label, number in rows)
     outputs, target = (
         np.array([[float(n)] for _, n in rows]),
         np.array([float(label) for label, _ in rows]),
@@ -56,7 +57,7 @@ def test_numbers_are_scored_alike(rows: list[tuple[int, int]]) -> None:
 
 def test_a_class_that_is_not_known_counts_as_wrong() -> None:
     outputs, target = np.array([[0.9, 0.1], [0.9, 0.1]]), np.array([0.0, -1.0])
-    told = [ScoredRow("0", {"0": 0.9, "1": 0.1}), ScoredRow("c", {"0": 0.9, "1": 0.1})]
+    told = ScoredRows.collect(ScoredRow(label, {"0": 0.9, "1": 0.1}) for label in "0c")
     for name in ("accuracy", "log_loss"):
         assert score(name, LOSSES[name](outputs, target)) == pytest.approx(SCORES[name](told))
 

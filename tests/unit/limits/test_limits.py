@@ -26,7 +26,7 @@ from cerebro_plpy.errors import InvalidParameter
 from cerebro_plpy.limits import Poll
 from cerebro_plpy.operations.fit.automl_arguments import METHODS, AutomlArguments, read_method
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import select_greedily
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 from cerebro_plpy.records import fields
 from cerebro_plpy.scheduling.search.pbt import Pbt
 from cerebro_plpy.trainer_client.settings import Settings
@@ -36,7 +36,10 @@ COMPILE = "optimizer='SGD(lr={})',loss='mse'"
 RATES = "{'loss': ['mse'], 'optimizer': ['SGD'], 'lr': [0.001, 0.1, 'log']}"
 LISTS = f"{{'loss': ['mse'], 'optimizer': ['SGD'], 'lr': {[n / 1000 for n in range(1, 1001)]}}}"
 SIZES = f"{{'batch_size': {[*range(1, 101)]}}}"
-TOLD = [[ScoredRow("3", {}, float(number + row)) for row in range(3)] for number in range(8)]
+TOLD = [
+    ScoredRows.collect(ScoredRow("3", {}, float(number + row)) for row in range(3))
+    for number in range(8)
+]
 
 
 class Cancelled(Exception):

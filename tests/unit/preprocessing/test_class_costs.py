@@ -24,7 +24,8 @@ from cerebro_plpy.preprocessing.scoring.class_costs import (
     find_threshold,
 )
 from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow, accuracy, find_prediction
+from cerebro_plpy.preprocessing.scoring.metrics import accuracy
+from cerebro_plpy.preprocessing.scoring.scored_rows import NO_ROWS, ScoredRow, ScoredRows
 from cerebro_trainer.data import calibration as trainer_calibration
 from cerebro_trainer.errors import RequestError
 
@@ -71,13 +72,14 @@ def test_the_predicted_class_has_the_smallest_expected_cost(
     shares = data.draw(probabilities(len(classes)))
     expected = {name: expect_cost(costs, shares, classes, name) for name in classes}
     largest = max(find_cost(costs, *pair) for pair in ((a, b) for a in classes for b in classes))
-    (row,) = calibration.correct([ScoredRow("a", dict(zip(classes, shares, strict=True)))])
+    row = ScoredRow("a", dict(zip(classes, shares, strict=True)))
+    (in_backend,) = calibration.correct(ScoredRows.collect([row])).list_predictions()
     header = {"calibration": json.loads(json.dumps(calibration.describe(classes)))}
     in_trainer = trainer_calibration.Calibration.from_header(header)
     array = np.array([shares])
     description = {"classes": list(classes), **json.loads(calibration.to_json())}
     for prediction in (
-        find_prediction(row),
+        in_backend,
         classes[in_trainer.choose_classes(array)[0]],
         classes[choose_classes(description, array)[0]],
     ):
@@ -89,9 +91,11 @@ def test_usual_costs_predict_the_most_probable_class(data: st.DataObject, size: 
     classes = NAMES[:size]
     costs = {name: {other: float(name != other) for other in classes} for name in classes}
     shares = data.draw(st.lists(probabilities(size), min_size=1, max_size=5))
-    rows = [ScoredRow("a", dict(zip(classes, row, strict=True))) for row in shares]
+    rows = ScoredRows.collect(
+        ScoredRow("a", dict(zip(classes, row, strict=True))) for row in shares
+    )
     decided = Calibration(costs=costs).correct(rows)
-    assert list(map(find_prediction, decided)) == list(map(find_prediction, rows))
+    assert list(decided.list_predictions()) == list(rows.list_predictions())
     assert average_cost(costs, decided) == pytest.approx(1 - accuracy(rows))
 
 
@@ -127,13 +131,15 @@ def test_costs_replace_the_threshold_of_a_metric() -> None:
     """The temperature is the same; rows that were not predicted leave the costs alone."""
     random = np.random.default_rng(1)
     shares = random.beta(1, 6, size=1000).tolist()
-    rows = [ScoredRow("ab"[random.random() < p], {"a": 1 - p, "b": p}) for p in shares]
+    rows = ScoredRows.collect(
+        ScoredRow("ab"[random.random() < p], {"a": 1 - p, "b": p}) for p in shares
+    )
     costs = {"b": {"a": 9.0}}
     calibration = fit_calibration(CLASSIFICATION, "f1", rows, costs)
     assert calibration.threshold == 0.1
     assert calibration.temperature == fit_calibration(CLASSIFICATION, "f1", rows).temperature
     assert average_cost(costs, calibration.correct(rows)) < average_cost(costs, rows)
-    assert fit_calibration(CLASSIFICATION, "f1", [], costs) == Calibration(costs=costs)
+    assert fit_calibration(CLASSIFICATION, "f1", NO_ROWS, costs) == Calibration(costs=costs)
 
 
 DAMAGED = (3, {"a": 3}, {"a": {"b": -1}}, {"a": {"b": "x"}}, {"a": {"b": math.inf}})

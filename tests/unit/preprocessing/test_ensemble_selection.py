@@ -13,14 +13,15 @@ from cerebro_plpy.preprocessing.scoring.ensemble_selection import (
     is_better,
     select_greedily,
 )
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 
 NUMBERS = st.floats(-100, 100)
 SHARES = st.floats(0, 1)
 
 
 @st.composite
-def libraries(draw: st.DrawFn) -> tuple[list[list[ScoredRow]], str, bool]:
+def libraries(draw: st.DrawFn) -> tuple[list[ScoredRows], str, bool]:
     """Return the predictions of models for the same rows, a metric, and if larger is better."""
     rows = draw(st.integers(1, 8))
     models = draw(st.integers(1, 4))
@@ -30,7 +31,8 @@ def libraries(draw: st.DrawFn) -> tuple[list[list[ScoredRow]], str, bool]:
         for _ in range(models):
             shares = draw(st.lists(SHARES, min_size=rows, max_size=rows))
             pairs = zip(labels, shares, strict=True)
-            library.append([ScoredRow(label, {"a": p, "b": 1 - p}) for label, p in pairs])
+            rows_of_model = [ScoredRow(label, {"a": p, "b": 1 - p}) for label, p in pairs]
+            library.append(ScoredRows.collect(rows_of_model))
         name = draw(st.sampled_from(("accuracy", "log_loss", "auc")))
         return library, name, name != "log_loss"
     values = draw(st.lists(NUMBERS, min_size=rows, max_size=rows))
@@ -38,13 +40,14 @@ def libraries(draw: st.DrawFn) -> tuple[list[list[ScoredRow]], str, bool]:
     for _ in range(models):
         numbers = draw(st.lists(NUMBERS, min_size=rows, max_size=rows))
         values_and_numbers = zip(values, numbers, strict=True)
-        library.append([ScoredRow(str(value), {}, number) for value, number in values_and_numbers])
+        rows_of_model = [ScoredRow(str(value), {}, number) for value, number in values_and_numbers]
+        library.append(ScoredRows.collect(rows_of_model))
     return library, "rmse", False
 
 
 @given(libraries(), st.integers(1, 6))
 def test_an_ensemble_is_never_worse_than_its_best_model(
-    library_and_metric: tuple[list[list[ScoredRow]], str, bool], picks: int
+    library_and_metric: tuple[list[ScoredRows], str, bool], picks: int
 ) -> None:
     library, name, larger = library_and_metric
     score = SCORES[name]
@@ -65,7 +68,7 @@ def test_an_ensemble_is_never_worse_than_its_best_model(
 
 @given(libraries(), st.integers(1, 6))
 def test_equal_scores_are_decided_by_the_next_metric(
-    library_and_metric: tuple[list[list[ScoredRow]], str, bool], picks: int
+    library_and_metric: tuple[list[ScoredRows], str, bool], picks: int
 ) -> None:
     """The ensemble has the best score that the first metric finds alone, and no larger loss."""
     library, name, larger = library_and_metric

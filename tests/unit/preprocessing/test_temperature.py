@@ -14,12 +14,8 @@ from hypothesis import strategies as st
 from cerebro_plpy.preprocessing.learning.target import CLASSIFICATION
 from cerebro_plpy.preprocessing.scoring.calibration import Calibration
 from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
-from cerebro_plpy.preprocessing.scoring.metrics import (
-    SCORES,
-    ScoredRow,
-    find_prediction,
-    log_loss,
-)
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES, log_loss
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 from cerebro_plpy.preprocessing.scoring.temperature import (
     BOUNDS,
     NEUTRAL,
@@ -47,11 +43,11 @@ def outputs(draw: st.DrawFn) -> list[float]:
     return [float(number) for number in numbers.astype(np.float32)]
 
 
-def make_rows(probabilities: Sequence[Sequence[float]], labels: Sequence[str]) -> list[ScoredRow]:
-    return [
+def make_rows(probabilities: Sequence[Sequence[float]], labels: Sequence[str]) -> ScoredRows:
+    return ScoredRows.collect(
         ScoredRow(label, dict(zip(NAMES, row, strict=False)))
         for row, label in zip(probabilities, labels, strict=True)
-    ]
+    )
 
 
 @given(st.lists(outputs(), min_size=1, max_size=9), TEMPERATURES)
@@ -65,7 +61,8 @@ def test_backend_and_trainer_compute_the_same(
     for row, found in zip(rows, corrected, strict=True):
         heated = apply_temperature(row, temperature)
         assert list(heated.classes.values()) == pytest.approx(found.tolist(), rel=1e-12, abs=1e-300)
-        assert find_prediction(heated) == find_prediction(row) == NAMES[found.argmax()]
+        predictions = {*ScoredRows.collect([heated, row]).list_predictions()}
+        assert predictions == {NAMES[found.argmax()]}
         assert math.fsum(heated.classes.values()) == pytest.approx(1)
 
 
@@ -96,7 +93,7 @@ def test_a_temperature_never_raises_the_log_loss(pairs: list[tuple[list[float], 
         return
 
     def measure(heat: float) -> float:
-        return log_loss([apply_temperature(row, heat) for row in known])
+        return log_loss(ScoredRows.collect(apply_temperature(row, heat) for row in known))
 
     assert measure(temperature) <= measure(NEUTRAL) + 1e-12
     for factor in (0.95, 1.05):
@@ -123,7 +120,7 @@ def test_a_network_that_is_too_sure_is_found_out(seed: int, temperature: float) 
 def test_a_threshold_is_the_best_one_for_the_metric(
     pairs: list[tuple[float, bool]], metric: str
 ) -> None:
-    rows = [ScoredRow("ab"[second], {"a": 1 - p, "b": p}) for p, second in pairs]
+    rows = ScoredRows.collect(ScoredRow("ab"[second], {"a": 1 - p, "b": p}) for p, second in pairs)
     calibration = fit_calibration(CLASSIFICATION, metric, rows)
     if calibration.threshold is None:
         return
@@ -138,12 +135,14 @@ def test_a_threshold_is_the_best_one_for_the_metric(
 def test_a_rare_class_is_predicted_from_a_smaller_probability_on() -> None:
     random = np.random.default_rng(1)
     shares = random.beta(1, 6, size=1000)
-    rows = [ScoredRow("ab"[random.random() < p], {"a": 1 - p, "b": p}) for p in shares.tolist()]
+    rows = ScoredRows.collect(
+        ScoredRow("ab"[random.random() < p], {"a": 1 - p, "b": p}) for p in shares.tolist()
+    )
     threshold = fit_calibration(CLASSIFICATION, "f1", rows).threshold
     assert threshold is not None and 0.1 < threshold < 0.4
     for metric in ("accuracy", "auc", "log_loss", "brier", "average_precision"):
         assert fit_calibration(CLASSIFICATION, metric, rows).threshold is None
-    three = [ScoredRow(row.label, {**row.classes, "c": 0.0}) for row in rows]
+    three = ScoredRows.collect(ScoredRow(row.label, {**row.classes, "c": 0.0}) for row in rows)
     assert fit_calibration(CLASSIFICATION, "f1", three).threshold is None
 
 

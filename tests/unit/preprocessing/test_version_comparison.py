@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import predicts_better
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 
 METRICS = ("accuracy", "log_loss")
 
 
-def predict(*probabilities: float) -> list[ScoredRow]:
+def predict(*probabilities: float) -> ScoredRows:
     """Return predictions that give class a these probabilities; all rows have it."""
-    return [ScoredRow("a", {"a": share, "b": 1 - share}) for share in probabilities]
+    return ScoredRows.collect(
+        ScoredRow("a", {"a": share, "b": 1 - share}) for share in probabilities
+    )
 
 
 def test_the_metric_decides_before_the_loss() -> None:

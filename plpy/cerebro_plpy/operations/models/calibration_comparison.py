@@ -24,7 +24,7 @@ from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.preprocessing.scoring.calibration import Calibration
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows
 from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 from cerebro_plpy.records import dataclass
 from cerebro_plpy.tables.models.model_versions import Version
 
@@ -65,7 +65,7 @@ class CalibrationComparison:
         repeated = _fit_again(self.lineage.train_spec, add_rows(parts))
         yield _make_result(name, calibration, repeated)
 
-    def _predict(self, config: Row, group: str | None) -> list[ScoredRow]:
+    def _predict(self, config: Row, group: str | None) -> ScoredRows:
         """Return the predictions of a repeated configuration for the rows that were held back."""
         version = self.lineage.version
         key = config["mst_key"]
@@ -98,7 +98,7 @@ def _make_result(name: str, stored: Calibration, repeated: Calibration) -> State
     return StateResult(name, False, f"other values: {', '.join(differences)}")
 
 
-def _fit_again(train_spec: TrainSpec, rows: list[ScoredRow]) -> Calibration:
+def _fit_again(train_spec: TrainSpec, rows: ScoredRows) -> Calibration:
     return fit_calibration(train_spec.task, train_spec.metric, rows, train_spec.costs)
 
 

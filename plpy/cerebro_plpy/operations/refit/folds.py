@@ -28,7 +28,7 @@ from cerebro_plpy.preprocessing.rows.split import read_split
 from cerebro_plpy.preprocessing.scoring.calibration import Calibration
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows
 from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 
 MODULE = "train"
 FOLDS = 5
@@ -129,7 +129,8 @@ def calibrate_by_folds(
             )
             parts.append((predict_holdout(context, holdout, network, fold), shares[member]))
         scored += add_rows(parts)
-    return fit_calibration(spec.task, spec.metric, scored, spec.costs)
+    rows_of_folds = ScoredRows.collect(scored)
+    return fit_calibration(spec.task, spec.metric, rows_of_folds, spec.costs)
 
 
 def assign_keys(

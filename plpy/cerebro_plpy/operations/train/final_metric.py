@@ -18,7 +18,8 @@ from cerebro_plpy.operations.train.train_ensemble import Candidate
 from cerebro_plpy.operations.train_budget import compute_max_candidates
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import find_best
 from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
-from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES, ScoredRow
+from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 from cerebro_plpy.tables.models.model_registry import RunResult
 
 
@@ -99,8 +100,8 @@ def _make_loss(metric: str, value: float | None) -> float:
 
 
 def calibrate_result(
-    train_spec: TrainSpec, result: RunResult, rows: Sequence[ScoredRow]
-) -> tuple[RunResult, Sequence[ScoredRow]]:
+    train_spec: TrainSpec, result: RunResult, rows: ScoredRows
+) -> tuple[RunResult, ScoredRows]:
     """Return a result with its calibration and its value, and the rows as it predicts them.
 
     Args:

@@ -23,7 +23,7 @@ from cerebro_plpy.platform.state_tables import VALIDATION, StoredState, packed_t
 from cerebro_plpy.platform.visit_protocol import Worker
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.recipe.target_scale import TargetScale
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 from cerebro_plpy.run.workers.workers import (
     WorkerSet,
     open_scoring_workers,
@@ -104,7 +104,7 @@ def has_packed_rows(reader: Session, run_id: int, side: str) -> bool:
 
 def predict_holdout(
     context: CallContext, rows: HoldoutRows, network: Network, group: str | None = None
-) -> list[ScoredRow]:
+) -> ScoredRows:
     """Return the outputs of a network for packed rows, in the order of the rows.
 
     Args:
@@ -132,11 +132,8 @@ def predict_holdout(
         return chunks
 
     chunks = score_with_retry(context, open_workers, compute_outputs)
-    return [
-        row
-        for dataset in datasets
-        for row in _parse_rows(chunks[dataset.segment_id], rows, network)
-    ]
+    parts = [part for dataset in datasets for part in chunks[dataset.segment_id]]
+    return _read_rows(parts, rows, network)
 
 
 def _list_datasets(rows: HoldoutRows, group: str | None) -> Iterator[Dataset]:
@@ -170,26 +167,26 @@ def _read_outputs(
     return chunks
 
 
-def _parse_rows(
-    chunks: Sequence[bytes], rows: HoldoutRows, network: Network
-) -> Iterator[ScoredRow]:
-    """Parse rows of single-precision numbers: a label, then the outputs.
+def _read_rows(chunks: Sequence[bytes], rows: HoldoutRows, network: Network) -> ScoredRows:
+    """Read rows of single-precision numbers: a label, then the outputs.
 
     Numbers are in the units of the target; the rows and the network may have different scales.
     """
-    classes = network.classes
-    width = 1 + (len(classes) or 1)
-    output_scale = network.recipe.target_scale
+    width = 1 + (len(network.classes) or 1)
+    labels: list[str] = []
+    targets = array("d")
+    columns = [array("d") for _ in range(width - 1)]
     for chunk in chunks:
         numbers = array("f")
         numbers.frombytes(chunk)
-        for start in range(0, len(numbers), width):
-            label, *outputs = numbers[start : start + width]
-            if classes:
-                yield ScoredRow(rows.classes[int(label)], dict(zip(classes, outputs)))
-                continue
-            target = label if rows.scale is None else rows.scale.number(label)
-            number = outputs[0]
-            if output_scale is not None:
-                number = output_scale.prediction(number)
-            yield ScoredRow(repr(target), {}, number)
+        codes, *outputs = (numbers[place::width] for place in range(width))
+        if network.classes:
+            labels += [rows.classes[int(code)] for code in codes]
+        else:
+            targets.extend(codes if rows.scale is None else map(rows.scale.number, codes))
+        for column, part in zip(columns, outputs):
+            column.extend(part)
+    scale = network.recipe.target_scale
+    if scale is not None and not network.classes:
+        columns = [array("d", map(scale.prediction, columns[0]))]
+    return ScoredRows(network.classes, columns, labels, targets)

@@ -60,10 +60,8 @@ from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.scoring.class_costs import average_cost
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, predicts_better
-from cerebro_plpy.preprocessing.scoring.metrics import (
-    SCORES,
-    ScoredRow,
-)
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES
+from cerebro_plpy.preprocessing.scoring.scored_rows import NO_ROWS, ScoredRows
 from cerebro_plpy.run.log.run_log import RunLog
 from cerebro_plpy.tables.models import model_registry, model_versions
 from cerebro_plpy.tables.models.model_registry import (
@@ -183,9 +181,7 @@ def _report_version(
     report_threshold(results.db, train_spec, version, result.calibration)
 
 
-def _report_unpredicted_classes(
-    results: RunResults, version: int, scored_rows: Sequence[ScoredRow]
-) -> None:
+def _report_unpredicted_classes(results: RunResults, version: int, scored_rows: ScoredRows) -> None:
     """Give a notice if the version predicts classes for none of the hold-out rows."""
     train_spec = results.train_spec
     classes = list_unpredicted_classes(scored_rows)
@@ -229,7 +225,8 @@ def _choose_candidate(results: RunResults, rows: HoldoutRows | None) -> Candidat
     configs = results.read_configs()
     budget = train_spec.budget
     validation_rows = train_spec.split.validation_rows
-    members = compute_max_members(train_spec.ensemble, budget, validation_rows)
+    outputs = len(train_spec.classes) or 1
+    members = compute_max_members(train_spec.ensemble, budget, validation_rows, outputs)
     count = members
     if train_spec.final_metric is not None:
         count = compute_max_candidates(budget, validation_rows)
@@ -237,7 +234,7 @@ def _choose_candidate(results: RunResults, rows: HoldoutRows | None) -> Candidat
     for result in results.read_best(results.read_states(), count):
         config = configs[result.mst_key]
         network = results.make_network(result, config)
-        candidates.append(Candidate(result, network, [], config["template"]))
+        candidates.append(Candidate(result, network, NO_ROWS, config["template"]))
     if not candidates:
         raise ObjectNotReady(
             f"run {results.run.run_id} has no model that could be compared with others",
@@ -306,7 +303,7 @@ def _complete_group_result(
     metric = results.train_spec.metric
     if results.train_spec.final_metric is None and not has_value(result, metric):
         result = result._replace(value=None)
-    scored_rows: Sequence[ScoredRow] = []
+    scored_rows = NO_ROWS
     if rows is not None and time.monotonic() < deadline:
         network = results.make_network(result, config)
         scored_rows = predict_holdout(results.context, rows, network, config["group_value"])
@@ -317,7 +314,7 @@ def _compare_with_deployed(
     results: RunResults,
     entry: ModelEntry,
     rows: HoldoutRows | None,
-    scored_rows: Sequence[ScoredRow],
+    scored_rows: ScoredRows,
 ) -> Comparison:
     """Compare a run with the deployed version over the same rows.
 
@@ -393,7 +390,7 @@ def _explain_outcome(model: str, added_version: AddedVersion, comparison: Compar
     )
 
 
-def _predict_members(context: CallContext, rows: HoldoutRows, version: Version) -> list[ScoredRow]:
+def _predict_members(context: CallContext, rows: HoldoutRows, version: Version) -> ScoredRows:
     """Return the predictions of a version: the sum of its members' outputs times their shares."""
     parts = []
     for member in version.members:

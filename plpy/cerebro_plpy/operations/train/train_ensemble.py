@@ -9,7 +9,8 @@ from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.train.holdout_predictions import Network
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, select_greedily
-from cerebro_plpy.preprocessing.scoring.metrics import SCORES, ScoredRow
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 from cerebro_plpy.tables.models.model_registry import ResultMember, RunResult
 
 COARSE_METRICS = ("accuracy",)
@@ -25,7 +26,7 @@ class Candidate(NamedTuple):
 
     result: RunResult
     network: Network
-    scored_rows: list[ScoredRow]  # predictions for the hold-out rows; empty if not computed
+    scored_rows: ScoredRows  # predictions for the hold-out rows; empty if not computed
     template: str | None = None
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cerebro_plpy.errors import quote_text
 from cerebro_plpy.preprocessing.rows.class_counts import ClassCounts
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow, find_prediction
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 
 RARE_SHARE = 0.05
 """A rarest class with a smaller share of the rows is rare, unless all classes have few rows."""
@@ -94,9 +94,9 @@ def list_untrained_classes(counts: ClassCounts) -> list[str]:
     ]
 
 
-def list_unpredicted_classes(rows: Sequence[ScoredRow]) -> list[str]:
+def list_unpredicted_classes(rows: ScoredRows) -> list[str]:
     """Return the classes of rows that are predicted for none of them."""
-    return sorted({row.label for row in rows} - set(map(find_prediction, rows)))
+    return sorted(set(rows.labels) - set(rows.list_predictions()))
 
 
 def describe_single_classes(target: str, names: Sequence[str]) -> str:
@@ -125,7 +125,7 @@ def name_few(names: Iterable[str]) -> str:
     return text
 
 
-def count_labels(rows: Sequence[ScoredRow], names: Iterable[str]) -> int:
+def count_labels(rows: ScoredRows, names: Iterable[str]) -> int:
     """Return the number of rows that have one of the classes."""
-    counts = Counter(row.label for row in rows)
+    counts = Counter(rows.labels)
     return sum(counts[name] for name in names)

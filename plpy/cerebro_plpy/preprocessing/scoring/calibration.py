@@ -17,7 +17,7 @@ from cerebro_plpy.preprocessing.scoring.class_costs import (
     read_costs,
 )
 from cerebro_plpy.preprocessing.scoring.error_quantiles import USUAL_LEVEL, ErrorQuantiles
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 from cerebro_plpy.preprocessing.scoring.temperature import BOUNDS, NEUTRAL, apply_temperature
 
 
@@ -96,15 +96,19 @@ class Calibration(NamedTuple):
             value["errors"] = self.errors.to_json()
         return json.dumps(value)
 
-    def correct(self, rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
+    def correct(self, rows: ScoredRows) -> ScoredRows:
         """Return rows as the model predicts them."""
-        if self.temperature != NEUTRAL:
-            rows = [apply_temperature(row, self.temperature) for row in rows]
+        if self.temperature == NEUTRAL and self.threshold is None and not self.costs:
+            return rows
+        return ScoredRows.collect(map(self._correct, rows))
+
+    def _correct(self, row: ScoredRow) -> ScoredRow:
+        row = apply_temperature(row, self.temperature)
         if self.threshold is not None:
-            rows = [self._decide(row, self.threshold) for row in rows]
-        elif self.costs:
-            rows = [row._replace(prediction=choose_class(row.classes, self.costs)) for row in rows]
-        return rows
+            return self._decide(row, self.threshold)
+        if self.costs:
+            return row._replace(prediction=choose_class(row.classes, self.costs))
+        return row
 
     def _decide(self, row: ScoredRow, threshold: float) -> ScoredRow:
         first, second = row.classes

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import NamedTuple
 
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow, find_prediction
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 
 Costs = Mapping[str, Mapping[str, float]]
 """Named costs, by the class of a row and then by the predicted class."""
@@ -106,10 +106,14 @@ def find_threshold(costs: Costs, classes: Sequence[str]) -> float | None:
     return false_alarm / total if total else None
 
 
-def average_cost(costs: Costs, rows: Sequence[ScoredRow]) -> float:
+def average_cost(costs: Costs, rows: ScoredRows) -> float:
     """Return the mean cost of predictions.
 
-    >>> average_cost({"a": {"b": 3.0}}, [ScoredRow("a", {}, prediction=name) for name in "ab"])
+    >>> from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow
+    >>> even = {"a": 0.5, "b": 0.5}
+    >>> rows = ScoredRows.collect(ScoredRow("a", even, prediction=name) for name in "ab")
+    >>> average_cost({"a": {"b": 3.0}}, rows)
     1.5
     """
-    return fsum(find_cost(costs, row.label, find_prediction(row)) for row in rows) / len(rows)
+    pairs = zip(rows.labels, rows.list_predictions())
+    return fsum(find_cost(costs, label, prediction) for label, prediction in pairs) / len(rows)

@@ -7,11 +7,13 @@ section 2.1, with replacement as in section 2.2.
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 
 from cerebro_plpy.limits import Poll, no_poll, poll_between
-from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES, ScoredRow
+from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 
 
 class RankedRows:
@@ -21,7 +23,7 @@ class RankedRows:
         metrics: the first one decides; each other one, if those before it are equal.
     """
 
-    def __init__(self, rows: Sequence[ScoredRow], metrics: Sequence[str]) -> None:
+    def __init__(self, rows: ScoredRows, metrics: Sequence[str]) -> None:
         self.rows = rows
         self._metrics = metrics
         self._scores: dict[str, float] = {}
@@ -53,7 +55,7 @@ class RankedRows:
 
 
 def select_greedily(
-    library: Sequence[Sequence[ScoredRow]],
+    library: Sequence[ScoredRows],
     metrics: Sequence[str],
     picks: int,
     poll: Poll = no_poll,
@@ -65,7 +67,8 @@ def select_greedily(
         metrics: the first one decides; each other one, if those before it are equal.
         picks: the most models to pick; a model that is no improvement ends the selection.
 
-    >>> rows = lambda *numbers: [ScoredRow("3", {}, number) for number in numbers]
+    >>> from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow
+    >>> rows = lambda *numbers: ScoredRows.collect(ScoredRow("3", {}, each) for each in numbers)
     >>> library = [rows(1.0, 2.0), rows(5.0, 4.0), rows(9.0, 9.0)]
     >>> sorted(select_greedily(library, ["mae"], 5).items())
     [(0, 1), (1, 1)]
@@ -88,43 +91,40 @@ def select_greedily(
     return counts
 
 
-def average_rows(parts: Sequence[tuple[Sequence[ScoredRow], int]]) -> list[ScoredRow]:
+def average_rows(parts: Sequence[tuple[ScoredRows, int]]) -> ScoredRows:
     """Return the weighted mean of predictions for the same rows in the same order.
 
-    >>> first = [ScoredRow("a", {"a": 1.0, "b": 0.0})]
-    >>> second = [ScoredRow("a", {"a": 0.0, "b": 1.0})]
-    >>> average_rows([(first, 3), (second, 1)])
-    [ScoredRow(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0, prediction=None)]
+    >>> from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow
+    >>> first = ScoredRows.collect([ScoredRow("a", {"a": 1.0, "b": 0.0})])
+    >>> second = ScoredRows.collect([ScoredRow("a", {"a": 0.0, "b": 1.0})])
+    >>> average_rows([(first, 3), (second, 1)]).columns
+    (array('d', [0.75]), array('d', [0.25]))
     """
     return _combine(parts, sum(count for _, count in parts))
 
 
-def add_rows(parts: Sequence[tuple[Sequence[ScoredRow], float]]) -> list[ScoredRow]:
+def add_rows(parts: Sequence[tuple[ScoredRows, float]]) -> ScoredRows:
     """Return the sum of predictions for the same rows in the same order, each times its share.
 
-    >>> first = [ScoredRow("a", {"a": 1.0, "b": 0.0})]
-    >>> second = [ScoredRow("a", {"a": 0.0, "b": 1.0})]
-    >>> add_rows([(first, 0.75), (second, 0.25)])
-    [ScoredRow(label='a', classes={'a': 0.75, 'b': 0.25}, number=0.0, prediction=None)]
+    >>> from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow
+    >>> first = ScoredRows.collect([ScoredRow("a", {"a": 1.0, "b": 0.0})])
+    >>> second = ScoredRows.collect([ScoredRow("a", {"a": 0.0, "b": 1.0})])
+    >>> add_rows([(first, 0.75), (second, 0.25)]).columns
+    (array('d', [0.75]), array('d', [0.25]))
     """
     return _combine(parts, 1.0)
 
 
-def _combine(parts: Sequence[tuple[Sequence[ScoredRow], float]], divisor: float) -> list[ScoredRow]:
+def _combine(parts: Sequence[tuple[ScoredRows, float]], divisor: float) -> ScoredRows:
     """Return the sum of predictions, each times its factor, divided by a number."""
-    factors = [factor for _, factor in parts]
-
-    def combine(rows: Sequence[ScoredRow]) -> ScoredRow:
-        classes = {
-            name: sum(row.classes[name] * factor for row, factor in zip(rows, factors)) / divisor
-            for name in rows[0].classes
-        }
-        number = 0.0
-        if not classes:
-            number = sum(row.number * factor for row, factor in zip(rows, factors)) / divisor
-        return ScoredRow(rows[0].label, classes, number)
-
-    return [combine(rows) for rows in zip(*(part for part, _ in parts))]
+    first, _ = parts[0]
+    columns = []
+    for place in range(len(first.columns)):
+        sums = [0.0] * len(first)
+        for rows, factor in parts:
+            sums = [total + value * factor for total, value in zip(sums, rows.columns[place])]
+        columns.append(array("d", (total / divisor for total in sums)))
+    return first.replace_columns(columns)
 
 
 def find_best(scores: Sequence[float], larger: bool) -> int | None:
@@ -147,9 +147,7 @@ def is_better(new: float, old: float, larger: bool) -> bool:
     return math.isnan(old) or (new > old if larger else new < old)
 
 
-def predicts_better(
-    metrics: Sequence[str], new: Sequence[ScoredRow], old: Sequence[ScoredRow]
-) -> bool:
+def predicts_better(metrics: Sequence[str], new: ScoredRows, old: ScoredRows) -> bool:
     """Return whether predictions are better than others for the same rows.
 
     Args:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
 from cerebro_plpy.preprocessing.scoring.calibration import Calibration
 from cerebro_plpy.preprocessing.scoring.class_costs import NO_COSTS, Costs, find_threshold
 from cerebro_plpy.preprocessing.scoring.error_quantiles import ErrorQuantiles
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow, absolute_errors
+from cerebro_plpy.preprocessing.scoring.metrics import absolute_errors
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 from cerebro_plpy.preprocessing.scoring.temperature import fit_temperature
 from cerebro_plpy.preprocessing.scoring.threshold import fit_threshold
 
 
 def fit_calibration(
-    task: str, metric: str, rows: Sequence[ScoredRow], costs: Costs = NO_COSTS
+    task: str, metric: str, rows: ScoredRows, costs: Costs = NO_COSTS
 ) -> Calibration:
     """Return the calibration of a model.
 
@@ -30,5 +29,5 @@ def fit_calibration(
         return Calibration(errors=ErrorQuantiles.from_errors(absolute_errors(rows)))
     heated = Calibration(temperature=fit_temperature(rows), costs=costs)
     if costs:
-        return heated._replace(threshold=find_threshold(costs, list(rows[0].classes)))
+        return heated._replace(threshold=find_threshold(costs, rows.classes))
     return heated._replace(threshold=fit_threshold(metric, heated.correct(rows)))

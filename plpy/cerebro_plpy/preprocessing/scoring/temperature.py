@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import exp, fsum, log
 from operator import mul
 
-from cerebro_plpy.preprocessing.scoring.metrics import MIN_PROBABILITY, ScoredRow, log_loss
+from cerebro_plpy.preprocessing.scoring.metrics import MIN_PROBABILITY, log_loss
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 
 NEUTRAL = 1.0
 BOUNDS = (0.05, 20.0)
@@ -29,7 +30,7 @@ Logits = tuple[int, Sequence[float]]
 """The position of a row's label, and the logarithms of its probabilities less the largest."""
 
 
-def fit_temperature(rows: Sequence[ScoredRow]) -> float:
+def fit_temperature(rows: ScoredRows) -> float:
     """Return the temperature of a model; 1 if another one does not lower the log loss.
 
     Each half of the rows is compared under the temperature of the other half, so that one is not
@@ -42,7 +43,7 @@ def fit_temperature(rows: Sequence[ScoredRow]) -> float:
     loss = 0.0
     for searched, compared in (halves, halves[::-1]):
         temperature = _search(searched)
-        heated = [apply_temperature(row, temperature) for row in compared]
+        heated = ScoredRows.collect(apply_temperature(row, temperature) for row in compared)
         loss += log_loss(heated) * len(compared)
     if not loss < log_loss(sample) * len(sample):
         return NEUTRAL
@@ -75,20 +76,20 @@ def _take_logarithms(probabilities: Iterable[float]) -> list[float]:
     return [logarithm - largest for logarithm in logarithms]
 
 
-def _select_rows(rows: Sequence[ScoredRow]) -> Sequence[ScoredRow]:
+def _select_rows(rows: ScoredRows) -> ScoredRows:
     """Return rows whose classes are known, at equal distances."""
-    usable = [
+    usable = ScoredRows.collect(
         row
         for row in rows
         if row.label in row.classes and all(map(math.isfinite, row.classes.values()))
-    ]
+    )
     if not usable:
         return usable
-    count = max(MIN_ROWS, MAX_NUMBERS // len(usable[0].classes))
+    count = max(MIN_ROWS, MAX_NUMBERS // len(usable.classes))
     return usable[:: -(-len(usable) // count)]
 
 
-def _search(rows: Sequence[ScoredRow]) -> float:
+def _search(rows: ScoredRows) -> float:
     """Return the temperature with the smallest log loss.
 
     The loss is convex in the inverse of the temperature, so that its slope has one zero. Newton's

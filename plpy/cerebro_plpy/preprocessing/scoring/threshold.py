@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from cerebro_plpy.preprocessing.scoring.metrics import ScoredRow
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 
 USUAL = 0.5
 """From this probability on, a class is the more probable one of two."""
@@ -26,7 +26,7 @@ class Counts(NamedTuple):
     other_rows: int
 
 
-def fit_threshold(metric: str, rows: Sequence[ScoredRow]) -> float | None:
+def fit_threshold(metric: str, rows: ScoredRows) -> float | None:
     """Return the threshold of a model of two classes; None for the more probable class.
 
     Each half of the rows is measured at the threshold of the other half, so that one is not found
@@ -35,9 +35,9 @@ def fit_threshold(metric: str, rows: Sequence[ScoredRow]) -> float | None:
     Args:
         rows: predictions whose labels and probabilities are known.
     """
-    if metric not in METRICS or not rows or len(rows[0].classes) != 2:
+    if metric not in METRICS or not rows or len(rows.classes) != 2:
         return None
-    second = list(rows[0].classes)[1]
+    second = rows.classes[1]
     pairs = [(row.classes[second], row.label == second) for row in rows if _is_usable(row)]
     halves = pairs[::2], pairs[1::2]
     if not all(_has_both_classes(half) for half in halves):
