@@ -179,7 +179,8 @@ def _read_rows(chunks: Sequence[bytes], rows: HoldoutRows, network: Network) -> 
     for chunk in chunks:
         numbers = array("f")
         numbers.frombytes(chunk)
-        codes, *outputs = (numbers[place::width] for place in range(width))
+        # Lists: an array is only extended by arrays of its own type.
+        codes, *outputs = (numbers[place::width].tolist() for place in range(width))
         if network.classes:
             labels += [rows.classes[int(code)] for code in codes]
         else:
