@@ -59,7 +59,7 @@ class PastTraining(NamedTuple):
     mst_key: int
     epochs: int
     seconds: float
-    is_whole: bool  # one worker trained it at a time
+    is_of_trees: bool
 
 
 def refit(
@@ -96,14 +96,20 @@ def refit(
     finally:
         with suppress(CerebroError):  # a lost session must not hide the first error
             context.show_run(run.run_id)
-    report_refit(db, run.spec.train, refitted)
+    if refitted.refit_run_id is None:
+        db.notice("the model was not trained again on all rows: no member was complete in time")
+    else:
+        report_refit(db, run.spec.train, refitted)
     return refitted
 
 
 def _train_again(
     db: Database, context: CallContext, plan: RefitPlan, result: RunResult, seconds: float
 ) -> RunResult:
-    """Train configurations again; return the result with the states of complete ones."""
+    """Train configurations again; return the result with the states of complete ones.
+
+    Nothing is left of a run in which no member was complete.
+    """
     deadline = time.monotonic() + seconds
     shares = {member.mst_key: member.share for member in result.members}
     catalog = Catalog(db, MODULE)
@@ -120,6 +126,9 @@ def _train_again(
         request = make_refit_request(catalog, context, plan, packed.data.source, rows, seconds)
         train(db, context, request, None, RunListeners(), run_id)
         states = read_complete_states(db, run_id)
+        if not states.keys() & shares.keys():
+            discard_run(context.control, run_id)
+            return result
         assert request.spec.train is not None
         folds = FoldStates(run_id, request.spec.train, plan.configs, states)
         calibration = calibrate_by_folds(context, rows.data.source, shares, folds, deadline)
@@ -185,7 +194,7 @@ def plan_refit(
     clones = len(shares) - len(complete)
     _report_omitted(db, clones, len(shares), "clones began from states of others")
     trainings = [
-        PastTraining(**row, is_whole=is_boosted_trees(configs[row["mst_key"]]["architecture"]))
+        PastTraining(**row, is_of_trees=is_boosted_trees(configs[row["mst_key"]]["architecture"]))
         for row in db.peek(sql("refit.past_training"), run.run_id, complete)
     ]
     train_spec = run.spec.train
@@ -194,7 +203,7 @@ def plan_refit(
     factor = CAUTION * (split.training_rows + split.validation_rows) / split.training_rows
     workers = len(run.spec.segments)
     selection: list[PastTraining] = []
-    for past in sorted(trainings, key=lambda past: (not past.is_whole, -shares[past.mst_key])):
+    for past in sorted(trainings, key=lambda past: (not past.is_of_trees, -shares[past.mst_key])):
         extended = [*selection, past]
         if estimate_refit_seconds(extended, workers, factor) <= seconds:
             selection = extended
@@ -217,7 +226,7 @@ def estimate_refit_seconds(trainings: Sequence[PastTraining], workers: int, fact
         factor: of the time of a training.
     """
     seconds = STARTUP_SECONDS + factor * estimate_seconds(trainings, workers)
-    if not all(training.is_whole for training in trainings):
+    if not all(training.is_of_trees for training in trainings):
         seconds += COMPILATION_SECONDS
     return seconds
 
@@ -266,14 +275,14 @@ def _find_start(db: Database, train_spec: TrainSpec) -> BaseVersion | None:
 def estimate_seconds(trainings: Sequence[PastTraining], workers: int) -> float:
     """Return the time in which workers repeat trainings that each took these seconds alone.
 
-    >>> trees = PastTraining(1, 3, 4.0, is_whole=True)
-    >>> network = PastTraining(2, 9, 2.0, is_whole=False)
-    >>> estimate_seconds([trees], 2), estimate_seconds([network], 2)
-    (4.0, 1.0)
-    >>> estimate_seconds([trees, network, trees], 2)
-    5.0
+    A configuration hops from worker to worker, and is trained by one of them at a time.
+
+    >>> trees = PastTraining(1, 3, 4.0, is_of_trees=True)
+    >>> network = PastTraining(2, 9, 2.0, is_of_trees=False)
+    >>> estimate_seconds([network], 2), estimate_seconds([trees, network, trees], 2)
+    (2.0, 5.0)
     """
-    longest = max((past.seconds for past in trainings if past.is_whole), default=0.0)
+    longest = max((past.seconds for past in trainings), default=0.0)
     return max(longest, sum(past.seconds for past in trainings) / workers)
 
 
