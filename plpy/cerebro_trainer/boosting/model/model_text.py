@@ -23,17 +23,14 @@ MAX_THRESHOLD = float(np.finfo(np.float64).max)
 UNKNOWN_RANGE = "none"
 
 
-def write_model(
-    spec: TreesSpec, forest: Forest, names: Sequence[str] = (), first_round: int = 0
-) -> str:
+def write_model(spec: TreesSpec, forest: Forest, names: Sequence[str] = ()) -> str:
     """Return the text of checked trees.
 
     Args:
         names: names of the columns, without spaces.
-        first_round: the first round after the base that is written.
     """
     sections = [_write_constant(value) for value in forest.base.tolist()]
-    sections += write_rounds(forest, first_round, forest.rounds)
+    sections += write_rounds(forest, 0, forest.rounds)
     return join_trees(spec, sections, names or name_columns(spec.inputs.columns))
 
 
