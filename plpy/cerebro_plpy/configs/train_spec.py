@@ -173,6 +173,21 @@ class TrainSpec:
         """The scale of the labels, as JSON; None if they are packed as they are."""
         return self.recipe.get("target_scale")
 
+    @property
+    def fold_keys(self) -> dict[int, dict[str, int]]:
+        """The mst_key of each configuration without each fold, by its mst_key on all rows.
+
+        That is of a run whose groups are folds.
+        """
+        layouts = self.grouping.layouts
+        all_folds = {key for layout in layouts.values() for key in layout.mst_keys}
+        members = sorted(self.templates.keys() - all_folds)
+        keys: dict[int, dict[str, int]] = {member: {} for member in members}
+        for fold, layout in layouts.items():
+            for member, key in zip(members, layout.mst_keys):
+                keys[member][fold] = key
+        return keys
+
     def to_json(self) -> dict[str, Any]:
         """Return the record as the log stores it."""
         values = asdict(self)

@@ -49,7 +49,7 @@ from cerebro_plpy.trainer_client.process import host_resources
 
 MAX_TEMPLATE_SHARE = 0.5
 """The largest share of the time that few epochs of a template may take."""
-DEFAULT_PICKS = 5
+DEFAULT_PICKS = 10
 """Picks of an ensemble if the call does not set them."""
 MAX_ENSEMBLE_ROWS = 100_000
 """With more training rows there is only one pick by default: models differ less, and there are

@@ -26,6 +26,10 @@ CALIBRATIONS = """
     WHERE model = %s ORDER BY version DESC LIMIT 1"""
 REFIT_RUN = "SELECT DISTINCT refit_run_id FROM cerebro.model_member WHERE model = %s"
 MEMBERS = "SELECT mst_key FROM cerebro.model_member WHERE model = %s ORDER BY mst_key"
+LIBRARY = """
+    SELECT mst_key FROM cerebro.config_log
+    WHERE run_id = %s AND group_value IS NULL ORDER BY mst_key"""
+CONFIGS = "SELECT count(*) FROM cerebro.config_log WHERE run_id = %s"
 FOLDS = """
     SELECT value FROM cerebro.run_log, jsonb_each(spec #> '{train,groups}')
     WHERE run_id = %s"""
@@ -55,18 +59,34 @@ def list_buffers(side: dict[str, list[int]]) -> set[tuple[str, int]]:
 def test_each_row_is_in_one_fold(tides: Workbench, model: str) -> None:
     """A fold is predicted by members that were trained on all other rows, and on these alone."""
     run = tides.value(REFIT_RUN, model)
-    members = tides.rows(MEMBERS, model)
+    members = {key for (key,) in tides.rows(MEMBERS, model)}
+    library = {key for (key,) in tides.rows(LIBRARY, run)}
+    assert members <= library
     folds = [fold for (fold,) in tides.rows(FOLDS, run)]
     left_out: list[tuple[str, int]] = []
     for sizes, training, validation, keys, *_ in folds:
         learned = list_buffers(training)
-        assert len(keys) == len(members) and len(learned) == len(sizes)
+        assert len(keys) == len(library) and len(learned) == len(sizes)
         assert not learned & list_buffers(validation)
         assert {tides.value(FIRST_EPOCH, run, key) for key in keys} == {sum(sizes)}
         left_out += list_buffers(validation)
     assert len(folds) == 5 and sum(400 - sum(sizes) for sizes, *_ in folds) == 400
     assert len(left_out) == len({*left_out})
     assert {*left_out} == {*learned, *list_buffers(validation)}
+
+
+@pytest.mark.postgresql("there are no groups on Greenplum")
+@pytest.mark.parametrize("model", ["heights", "floods"])
+def test_all_configurations_of_the_first_run_are_candidates(tides: Workbench, model: str) -> None:
+    """The states of those that the folds have not chosen are dropped."""
+    run = tides.value(REFIT_RUN, model)
+    first_run = tides.value(
+        "SELECT DISTINCT run_id FROM cerebro.model_member WHERE model = %s", model
+    )
+    assert tides.rows(LIBRARY, run) == tides.rows(LIBRARY, first_run)
+    assert tides.value(CONFIGS, run) == 6 * tides.value(CONFIGS, first_run)
+    states = "SELECT mst_key FROM cerebro.config_log WHERE run_id = %s AND state_table IS NOT NULL"
+    assert not tides.rows(states, run)
 
 
 @pytest.mark.postgresql("there are no groups on Greenplum")

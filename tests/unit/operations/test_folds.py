@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerebro_plpy.configs.train_spec import BaseVersion, DataSplit, TrainSpec
-from cerebro_plpy.operations.refit.folds import assign_keys, may_fold, read_layouts
+from cerebro_plpy.configs.train_spec import BaseVersion, DataSplit, Grouping, TrainSpec
+from cerebro_plpy.operations.refit.folds import (
+    assign_keys,
+    choose_by_folds,
+    may_fold,
+    read_layouts,
+)
+from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows
+from cerebro_plpy.preprocessing.scoring.metrics import SCORES
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
 from cerebro_plpy.records import replace
 
 SPEC = TrainSpec(
@@ -79,3 +87,43 @@ def test_each_buffer_is_left_out_of_one_fold(sizes: list[int], folds: int, segme
     assert sum(sum(layout.sizes) for layout in layouts.values()) == (folds - 1) * sum(sizes)
     keys = [key for layout in layouts.values() for key in layout.mst_keys]
     assert len({*keys, 5, 2}) == 2 * folds + 2
+    templates = dict.fromkeys([5, 2, *keys], "boosting")
+    spec = replace(SPEC, templates=templates, grouping=Grouping(None, layouts))
+    assert spec.fold_keys.keys() == {2, 5}
+    for name, layout in layouts.items():
+        assert layout.mst_keys == (spec.fold_keys[2][name], spec.fold_keys[5][name])
+
+
+NUMBERS = st.lists(st.floats(-100.0, 100.0), min_size=4, max_size=4)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=5), st.integers(2, 6))
+def test_folds_choose_no_worse_members_than_any_alone(
+    library: list[list[float]], picks: int
+) -> None:
+    """The first pick is the best configuration, and each other one is an improvement."""
+    predictions = {
+        key: ScoredRows.collect(ScoredRow("3.0", {}, number) for number in numbers)
+        for key, numbers in enumerate(library, 1)
+    }
+    spec = replace(SPEC, task="regression", metric="rmse", classes=(), ensemble=picks)
+    context: Any = SimpleNamespace(check=lambda: None)
+    shares = choose_by_folds(context, spec, predictions, {1: 1.0})
+    assert sum(shares.values()) == pytest.approx(1.0)
+    assert len(shares) <= picks and shares.keys() <= predictions.keys()
+    mixture = add_rows([(predictions[key], share) for key, share in shares.items()])
+    errors = [SCORES["rmse"](rows) for rows in predictions.values()]
+    assert SCORES["rmse"](mixture) <= min(errors) + 1e-9
+
+
+@pytest.mark.parametrize("changes", [{"ensemble": 1}, {"ensemble": 5}])
+def test_members_remain_without_a_choice(changes: dict[str, Any]) -> None:
+    """A single configuration stays, and so do members of which a fold was not predicted."""
+    predictions = {
+        key: ScoredRows.collect([ScoredRow("3.0", {}, number)])
+        for key, number in [(1, 9.0), (2, 3.0)]
+    }
+    spec = replace(SPEC, task="regression", metric="rmse", classes=(), **changes)
+    context: Any = SimpleNamespace(check=lambda: None)
+    shares = {1: 1.0} if spec.ensemble == 1 else {1: 0.5, 3: 0.5}
+    assert choose_by_folds(context, spec, predictions, shares) == shares

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +14,12 @@ from hypothesis import strategies as st
 from cerebro_plpy.configs.params.compile_params import parse_compile_params
 from cerebro_plpy.configs.search_space.space import compile_text
 from cerebro_plpy.configs.templates.template import Cycles, Rates
-from cerebro_plpy.operations.refit import refit
+from cerebro_plpy.operations.refit import refit, refit_plan
 from cerebro_plpy.operations.refit.member_params import set_learning_rate, stretch_schedule
-from cerebro_plpy.operations.refit.refit import (
+from cerebro_plpy.operations.refit.refit_plan import (
     PastTraining,
+    RefitTime,
+    Speed,
     estimate_folded_seconds,
     estimate_refit_seconds,
     estimate_seconds,
@@ -31,6 +34,7 @@ TRAININGS = st.lists(
         mst_key=st.integers(1, 9),
         epochs=st.integers(1, 9),
         seconds=st.floats(0.0, 100.0),
+        state_bytes=st.integers(0, 9),
         is_of_trees=st.booleans(),
     ),
     max_size=5,
@@ -77,10 +81,30 @@ def test_folds_take_more_time(
     trainings: Sequence[PastTraining], workers: int, factor: float
 ) -> None:
     """Each of five folds takes what four fifths of the rows take."""
-    alone = estimate_refit_seconds(trainings, workers, factor)
-    seconds = estimate_folded_seconds(trainings, workers, factor)
+    speed = Speed(workers, factor)
+    alone = estimate_refit_seconds(trainings, speed)
+    seconds = estimate_folded_seconds(trainings, speed)
     work = factor * sum(past.seconds for past in trainings) / workers
     assert seconds >= max(alone, 5 * work) - 1e-9
+
+
+@given(TRAININGS, TRAININGS, st.integers(1, 4), st.floats(0.0, 300.0))
+def test_other_configurations_take_no_more_time_and_disk_than_there_are(
+    members: Sequence[PastTraining], others: Sequence[PastTraining], workers: int, limit: float
+) -> None:
+    """Members come first; without limits, all others follow."""
+    speed = Speed(workers, 1.0)
+    others = [past._replace(state_bytes=past.state_bytes << 22) for past in others]
+    selection = refit_plan.add_others(members, others, speed, limit)
+    assert selection[: len(members)] == [*members]
+    added = selection[len(members) :]
+    assert sum(6 * past.state_bytes for past in added) <= refit_plan.MAX_FOLD_BYTES
+    if added:
+        assert estimate_folded_seconds(selection, speed) <= limit
+    unlimited = refit_plan.add_others(
+        members, [past._replace(state_bytes=0) for past in others], speed, math.inf
+    )
+    assert len(unlimited) == len(members) + len(others)
 
 
 class Session:
@@ -94,10 +118,8 @@ class Session:
 def test_nothing_is_left_where_no_member_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first states predict, and a NOTICE says why."""
     session = Session()
-    result: Any = SimpleNamespace(
-        members=[SimpleNamespace(mst_key=1, share=1.0)], refit_run_id=None
-    )
-    plan = SimpleNamespace(run=SimpleNamespace(run_id=5), folds=0, epochs={1: 3})
+    run: Any = SimpleNamespace(run_id=5, spec=SimpleNamespace(train=SimpleNamespace()))
+    plan = SimpleNamespace(run=run, folds=0, epochs={1: 3})
     inputs = SimpleNamespace(read=lambda *_: SimpleNamespace(source=None))
     terms = SimpleNamespace(is_wanted=True, obstacle=None)
     for name, value in {
@@ -117,8 +139,8 @@ def test_nothing_is_left_where_no_member_is_complete(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(refit, name, value)
     db: Any = SimpleNamespace(notice=session.notices.append, call_limit=SimpleNamespace())
     context: Any = SimpleNamespace(control=None, reader=None, show_run=lambda _: None)
-    run: Any = SimpleNamespace(run_id=5, spec=SimpleNamespace(train=SimpleNamespace()))
-    assert refit.refit(db, context, run, result, 10.0) is result
+    refitted = refit.refit(db, context, run, [1], {1: 1.0}, RefitTime(5.0, 10.0))
+    assert refitted == refit.Refit({1: 1.0})
     assert session.discarded == [6]
     (notice,) = session.notices
     assert "not trained again on all rows: no member was complete" in notice

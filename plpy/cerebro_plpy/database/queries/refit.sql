@@ -1,6 +1,7 @@
 -- name: past_training
--- The epochs until the best state of configurations, and the seconds that workers took for them.
-SELECT c.mst_key, max(v.epoch) AS epochs, sum(coalesce(v.training_seconds, extract(epoch FROM v.ended_at - v.started_at)))::float8 AS seconds
+-- The epochs until the best state of configurations, the seconds that workers took for them, and the size of a state.
+SELECT c.mst_key, max(v.epoch) AS epochs, sum(coalesce(v.training_seconds, extract(epoch FROM v.ended_at - v.started_at)))::float8 AS seconds,
+       coalesce(max(v.state_bytes), 0) AS state_bytes
 FROM cerebro.config_log c JOIN cerebro.run_log r USING (run_id) JOIN cerebro.visit v USING (run_id, mst_key)
 WHERE r.owner = current_user AND c.run_id = %s::bigint AND c.mst_key = ANY (%s::integer[]) AND v.status = 'completed'
   AND (c.best_epoch IS NULL OR v.epoch <= c.best_epoch)

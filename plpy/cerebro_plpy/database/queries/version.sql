@@ -192,11 +192,11 @@ WHERE c.run_id = %s::bigint AND m.epoch IS NOT NULL
 ON CONFLICT (run_id, mst_key, epoch, dataset, name) DO NOTHING
 
 -- name: best
--- The best configurations of a run that have a state, among those over all rows.
+-- The configurations of a run over all rows that have a state, the best first.
 SELECT l.mst_key, l.value FROM cerebro.leaderboard l
 WHERE l.run_id = %s::bigint AND l.status <> 'failed' AND l.epochs IS NOT NULL AND l.mst_key = ANY (%s::integer[])
   AND l.group_value IS NULL
-ORDER BY l.rank, l.mst_key LIMIT %s::integer
+ORDER BY l.rank, l.mst_key
 
 -- name: best_of_groups
 -- The same for each group.

@@ -40,8 +40,8 @@ from cerebro_plpy.operations.live.logged_models import (
 )
 from cerebro_plpy.operations.live.runs import MORE_EPOCHS, claim, suggest_longer_training
 from cerebro_plpy.operations.refit.refit_terms import RefitTerms
+from cerebro_plpy.operations.register.register_version import register_version
 from cerebro_plpy.operations.train.model_lineage import make_warm_states
-from cerebro_plpy.operations.train.register_version import register_version
 from cerebro_plpy.operations.train_budget import compute_deadline
 from cerebro_plpy.platform.call_context import CallContext, open_context
 from cerebro_plpy.platform.state_tables import start_table

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.operations.models.state_comparison import EQUAL, StateResult
-from cerebro_plpy.operations.refit.folds import FoldStates, calibrate_by_folds
+from cerebro_plpy.operations.refit.folds import FoldStates, calibrate_by_folds, predict_folds
 from cerebro_plpy.operations.train.holdout_predictions import (
     HoldoutRows,
     Network,
@@ -86,7 +86,8 @@ def compare_folds(
         folds: the members that were trained once more without each fold.
     """
     shares = {member.mst_key: member.share for member in version.members}
-    repeated = calibrate_by_folds(context, rows, shares, folds, math.inf)
+    predictions = predict_folds(context, rows, folds, shares, math.inf)
+    repeated = calibrate_by_folds(folds.train_spec, predictions, shares)
     assert repeated is not None
     return _make_result("calibration of all rows", version.calibration, repeated)
 

@@ -43,6 +43,7 @@ from cerebro_plpy.operations.models.deployment import find_own_model
 from cerebro_plpy.operations.models.refreshed_members import count_previous_epochs, make_models
 from cerebro_plpy.operations.predict.prediction_source import make_reading
 from cerebro_plpy.operations.refit.refit_terms import RefitTerms
+from cerebro_plpy.operations.register.register_version import register_version
 from cerebro_plpy.operations.train.incremental_packing import (
     PackedRun,
     can_extend,
@@ -62,7 +63,6 @@ from cerebro_plpy.operations.train.pack_training_data import (
     drop_after_error,
     pack_training_data,
 )
-from cerebro_plpy.operations.train.register_version import register_version
 from cerebro_plpy.operations.train.train import SCHEDULE
 from cerebro_plpy.operations.train.train_report import report_table
 from cerebro_plpy.operations.train_arguments import read_budget

@@ -1,24 +1,27 @@
-"""Folds of all rows of a run: each is predicted by members that have not learned from it.
+"""Folds of all rows of a run: each is predicted by configurations that have not learned from it.
 
-These predictions calibrate the members that have learned from all rows (cross-conformal predictors:
-Vovk, 2015). The rows that were held back are a small part of few rows, and have chosen the members.
+The rows that were held back are a small part of few rows. The predictions for all of them choose
+the members of a version once more (AutoGluon's bagging: Erickson et al., 2020), and calibrate what
+has learned from all rows (cross-conformal predictors: Vovk, 2015).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.templates.registry import resumes_states
 from cerebro_plpy.configs.train_spec import GroupLayout, TrainSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Row
+from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.train.holdout_predictions import (
     Network,
     make_holdout_rows,
     predict_holdout,
 )
+from cerebro_plpy.operations.train.train_ensemble import choose_shares
 from cerebro_plpy.packing.packed_columns import SHAPE
 from cerebro_plpy.packing.packed_table import PackedTable
 from cerebro_plpy.platform.call_context import CallContext
@@ -26,20 +29,20 @@ from cerebro_plpy.platform.state_tables import StoredState
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
 from cerebro_plpy.preprocessing.rows.split import read_split
 from cerebro_plpy.preprocessing.scoring.calibration import Calibration
-from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows
+from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, rank_rows
 from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
-from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow, ScoredRows
+from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 
 MODULE = "train"
 FOLDS = 5
 MAX_ROWS = 10_000
-"""With more rows, those that were held back are enough to calibrate by."""
+"""With more rows, those that were held back are enough to choose and to calibrate by."""
 
 
 class FoldStates(NamedTuple):
-    """The members of a version that were trained without each fold of the rows."""
+    """The configurations of a run that were trained without each fold of its rows."""
 
-    run_id: int
+    run_id: int  # the run that trained them
     train_spec: TrainSpec  # of that run; its groups are the folds
     configs: Mapping[int, Row]  # as the log contains them, by mst_key
     states: Mapping[int, StoredState]  # complete ones, by mst_key
@@ -92,45 +95,81 @@ def read_layouts(context: CallContext, table: PackedTable, folds: int) -> dict[s
     return layouts
 
 
-def calibrate_by_folds(
+def predict_folds(
     context: CallContext,
     rows: PackedTable,
-    shares: Mapping[int, float],
     folds: FoldStates,
+    members: Collection[int],
     deadline: float,
-) -> Calibration | None:
-    """Return the calibration of a version by predictions for the folds of its rows.
+) -> dict[int, ScoredRows]:
+    """Return predictions for all rows, each by a configuration that has not learned from it.
 
     Args:
         rows: all rows, with the buffers of the folds.
-        shares: of the members, by mst_key.
-        folds: the members, trained without each fold.
+        folds: the configurations, trained without each fold.
+        members: those that predict, by the mst_key of their training on all rows.
         deadline: by time.monotonic().
 
     Returns:
-        None if a member was not trained without each fold, or if the time is over.
+        The predictions of each of the members, in the same order of the rows. A member is missing
+        if it was not trained without each fold, or if the time is over.
     """
     spec = folds.train_spec
-    layouts = spec.grouping.layouts
-    keys = [key for layout in layouts.values() for key in layout.mst_keys]
-    if not keys or not folds.states.keys() >= set(keys):
-        return None
     holdout = make_holdout_rows(rows, spec)
     recipe = Recipe.from_json(spec.recipe)
-    scored: list[ScoredRow] = []
-    for fold, layout in layouts.items():
+    fold_keys = spec.fold_keys
+    predictions = {}
+    for member in members:
         parts = []
-        for member, key in zip(sorted(shares), layout.mst_keys):
-            if time.monotonic() > deadline:
-                return None
+        for fold, key in fold_keys[member].items():
+            if key not in folds.states or time.monotonic() > deadline:
+                break
             state_key = f"{folds.run_id}/{key}/last"
             network = Network.from_config(
                 folds.configs[key], recipe, spec.classes, state_key, folds.states[key]
             )
-            parts.append((predict_holdout(context, holdout, network, fold), shares[member]))
-        scored += add_rows(parts)
-    rows_of_folds = ScoredRows.collect(scored)
-    return fit_calibration(spec.task, spec.metric, rows_of_folds, spec.costs)
+            parts.append(predict_holdout(context, holdout, network, fold))
+        if parts and len(parts) == len(fold_keys[member]):
+            predictions[member] = ScoredRows.concatenate(parts)
+    return predictions
+
+
+def calibrate_by_folds(
+    train_spec: TrainSpec, predictions: Mapping[int, ScoredRows], shares: Mapping[int, float]
+) -> Calibration | None:
+    """Return the calibration of a version by predictions for the folds of its rows.
+
+    Args:
+        predictions: of configurations, by mst_key.
+        shares: of the members, by mst_key.
+
+    Returns:
+        None if there are no predictions of a member.
+    """
+    if not predictions.keys() >= shares.keys():
+        return None
+    parts = [(predictions[key], shares[key]) for key in sorted(shares)]
+    return fit_calibration(train_spec.task, train_spec.metric, add_rows(parts), train_spec.costs)
+
+
+def choose_by_folds(
+    context: CallContext,
+    train_spec: TrainSpec,
+    predictions: Mapping[int, ScoredRows],
+    shares: Mapping[int, float],
+) -> Mapping[int, float]:
+    """Return the shares of the configurations that predict the folds best together, by mst_key.
+
+    Args:
+        predictions: of configurations, by mst_key, the best by the rows held back first.
+        shares: by the rows held back; they remain if there are no predictions of one of these.
+    """
+    if train_spec.ensemble == 1 or not predictions.keys() >= shares.keys():
+        return shares
+    metrics = (train_spec.metric, FALLBACK_METRICS[train_spec.task])
+    library = rank_rows(predictions, metrics)
+    chosen = choose_shares(context, train_spec, [predictions[key] for key in library])
+    return {library[place]: share for place, share in chosen.items()}
 
 
 def assign_keys(

@@ -154,7 +154,8 @@ def _read_refit(db: Database, version: Version) -> RefitLineage | None:
     by_key = {config["mst_key"]: config for _, config in configs}
     spec = logged_run.read_run(db, run_id).spec
     if version.holdout_calibration is not None and spec.train is not None:
-        keys = [key for layout in spec.train.grouping.layouts.values() for key in layout.mst_keys]
+        fold_keys = spec.train.fold_keys
+        keys = [key for member in refit_keys for key in fold_keys[member].values()]
         by_key.update((config["mst_key"], config) for config in _read_configs(db, run_id, keys))
     return RefitLineage(run_id, spec, by_key)
 

@@ -58,9 +58,9 @@ class RunResults:
         rows = self.db.peek(sql("run.logged_configs"), self.run.run_id)
         return {row["mst_key"]: row for row in rows}
 
-    def read_best(self, states: Mapping[int, StoredState], count: int) -> list[RunResult]:
-        """Return the best configurations over all rows, of those with a state."""
-        values = (self.run.run_id, list(states), count)
+    def read_best(self, states: Mapping[int, StoredState]) -> list[RunResult]:
+        """Return the configurations over all rows that have a state, the best first."""
+        values = (self.run.run_id, list(states))
         rows = self.context.control.run(sql("version.best"), values)
         return [self._make_result(mst_key, value, states) for mst_key, value in rows]
 

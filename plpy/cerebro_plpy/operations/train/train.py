@@ -35,6 +35,7 @@ from cerebro_plpy.operations.fit.fit_arguments import fill_arguments
 from cerebro_plpy.operations.fit.input_tables import ModelInputs
 from cerebro_plpy.operations.fit.prior_runs import collect_prior_trials, read_prior_runs
 from cerebro_plpy.operations.fit.spec_request import make_request, make_rule
+from cerebro_plpy.operations.register.register_version import register_version
 from cerebro_plpy.operations.train import model_name
 from cerebro_plpy.operations.train.group_configs import (
     PlannedConfig,
@@ -47,7 +48,6 @@ from cerebro_plpy.operations.train.pack_training_data import (
     drop_after_error,
     pack_training_data,
 )
-from cerebro_plpy.operations.train.register_version import register_version
 from cerebro_plpy.operations.train.run_results import read_leaderboard
 from cerebro_plpy.operations.train.template_sampling import plan_sampling
 from cerebro_plpy.operations.train.train_report import (

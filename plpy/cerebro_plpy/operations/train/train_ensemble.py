@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.train_spec import TrainSpec
@@ -30,40 +31,70 @@ class Candidate(NamedTuple):
     template: str | None = None
 
 
-def build_ensemble(
-    context: CallContext, train_spec: TrainSpec, library: list[Candidate]
-) -> Candidate:
-    """Return the best model that some of the candidates make, alone or together.
+def choose_places(templates: Sequence[str | None], count: int) -> list[int]:
+    """Return the places of the configurations that may be members, in ascending order.
 
-    An ensemble has the network of its first member, and the predictions of all.
+    They are the best one of each template, as models that differ predict better together, and then
+    the best of all.
 
     Args:
-        library: the candidates, the best one first.
+        templates: of configurations, the best first.
+        count: the most configurations to choose.
+
+    >>> choose_places(["boosting", "boosting", "boosting", "realmlp", "linear"], 4)
+    [0, 1, 3, 4]
+    >>> choose_places(["boosting", "boosting", "realmlp"], 1)
+    [0]
+    """
+    first_places = {template: place for place, template in reversed(list(enumerate(templates)))}
+    places = sorted(first_places.values())[:count]
+    others = [place for place in range(len(templates)) if place not in places]
+    return sorted([*places, *others[: count - len(places)]])
+
+
+def choose_shares(
+    context: CallContext, train_spec: TrainSpec, library: Sequence[ScoredRows]
+) -> dict[int, float]:
+    """Return the shares of the models that predict best together, by their places.
+
+    Args:
+        library: the predictions of each model for the same rows, the best model first.
     """
     loss = FALLBACK_METRICS[train_spec.task]
     metrics = [train_spec.metric, loss]
     if train_spec.metric in COARSE_METRICS:
         metrics = [loss]
-    counts = select_greedily(
-        [candidate.scored_rows for candidate in library],
-        metrics,
-        train_spec.ensemble,
-        context.check,
-    )
+    counts = select_greedily(library, metrics, train_spec.ensemble, context.check)
     if len(counts) < 2:
         place = 0 if train_spec.metric in COARSE_METRICS else next(iter(counts), 0)
-        return library[place]
+        return {place: 1.0}
     total = sum(counts.values())
-    shares = [(library[index], count / total) for index, count in sorted(counts.items())]
-    scored_rows = add_rows([(candidate.scored_rows, share) for candidate, share in shares])
-    best = shares[0][0]
+    return {place: count / total for place, count in sorted(counts.items())}
+
+
+def combine_candidates(
+    train_spec: TrainSpec, library: Sequence[Candidate], shares: Mapping[int, float]
+) -> Candidate:
+    """Return the model that some of the candidates make, alone or together.
+
+    An ensemble has the network of its first member, and the predictions of all.
+
+    Args:
+        library: candidates that have predicted the hold-out rows, if there are several shares.
+        shares: of the prediction, by the place of a candidate.
+    """
+    members = [(library[place], share) for place, share in sorted(shares.items())]
+    best = members[0][0]
+    if len(members) < 2:
+        return best
+    scored_rows = add_rows([(candidate.scored_rows, share) for candidate, share in members])
     result = best.result._replace(
         value=SCORES[train_spec.metric](scored_rows),
         ensemble=tuple(
             ResultMember(
                 candidate.result.mst_key, candidate.template, share, candidate.result.state
             )
-            for candidate, share in shares
+            for candidate, share in members
         ),
     )
     return best._replace(result=result, scored_rows=scored_rows)

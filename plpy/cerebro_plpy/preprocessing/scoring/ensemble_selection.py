@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cerebro_plpy.limits import Poll, no_poll, poll_between
 from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES
@@ -65,7 +65,8 @@ def select_greedily(
     Args:
         library: the predictions of each model for the same rows.
         metrics: the first one decides; each other one, if those before it are equal.
-        picks: the most models to pick; a model that is no improvement ends the selection.
+        picks: the number of models to pick. The best mean on the way is returned: a pick that is
+            no improvement may lead to one, because it counts for less in a mean of more picks.
 
     >>> from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow
     >>> rows = lambda *numbers: ScoredRows.collect(ScoredRow("3", {}, each) for each in numbers)
@@ -74,6 +75,8 @@ def select_greedily(
     [(0, 1), (1, 1)]
     """
     counts: Counter[int] = Counter()
+    best_counts: Counter[int] = Counter()
+    best_ensemble: RankedRows | None = None
     ensemble: RankedRows | None = None
     for count in range(1, picks + 1):
         best: tuple[int, RankedRows] | None = None
@@ -84,11 +87,14 @@ def select_greedily(
             candidate = RankedRows(mean, metrics)
             if candidate.has_score and (best is None or candidate.is_better_than(best[1])):
                 best = (place, candidate)
-        if best is None or (ensemble is not None and not best[1].is_better_than(ensemble)):
+        if best is None:
             break
-        counts[best[0]] += 1
-        ensemble = best[1]
-    return counts
+        choice, ensemble = best
+        counts[choice] += 1
+        if best_ensemble is None or ensemble.is_better_than(best_ensemble):
+            best_ensemble = ensemble
+            best_counts = counts.copy()
+    return best_counts
 
 
 def average_rows(parts: Sequence[tuple[ScoredRows, int]]) -> ScoredRows:
@@ -145,6 +151,27 @@ def is_better(new: float, old: float, larger: bool) -> bool:
     (True, False, True)
     """
     return math.isnan(old) or (new > old if larger else new < old)
+
+
+def rank_rows(library: Mapping[int, ScoredRows], metrics: Sequence[str]) -> list[int]:
+    """Return the keys of predictions for the same rows, the best first.
+
+    Args:
+        metrics: the first one decides; each other one, if those before it are equal.
+
+    >>> from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRow
+    >>> library = {key: ScoredRows.collect([ScoredRow("3", {}, key)]) for key in (9, 3, 4)}
+    >>> rank_rows(library, ["mae"])
+    [3, 4, 9]
+    """
+    ranked: list[tuple[int, RankedRows]] = []
+    for key, rows in library.items():
+        candidate = RankedRows(rows, metrics)
+        place = len(ranked)
+        while place and candidate.is_better_than(ranked[place - 1][1]):
+            place -= 1
+        ranked.insert(place, (key, candidate))
+    return [key for key, _ in ranked]
 
 
 def predicts_better(metrics: Sequence[str], new: ScoredRows, old: ScoredRows) -> bool:

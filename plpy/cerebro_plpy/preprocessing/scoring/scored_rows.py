@@ -80,6 +80,26 @@ class ScoredRows(Sequence[ScoredRow]):
         has_predictions = any(prediction is not None for prediction in predictions)
         return cls(classes, columns, labels, targets, predictions if has_predictions else None)
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[ScoredRows]) -> ScoredRows:
+        """Return the rows of all parts, which are predicted by models of the same classes.
+
+        A predicted class other than the most probable one is not retained.
+
+        >>> part = ScoredRows.collect([ScoredRow("3", {}, 2.5)])
+        >>> ScoredRows.concatenate([part, part]).columns
+        (array('d', [2.5, 2.5]),)
+        """
+        labels: list[str] = []
+        targets = array("d")
+        columns = [array("d") for _ in parts[0].columns]
+        for part in parts:
+            labels.extend(part.labels)
+            targets.extend(part.targets)
+            for column, other in zip(columns, part.columns):
+                column.extend(other)
+        return cls(parts[0].classes, columns, labels, targets)
+
     def replace_columns(self, columns: Sequence[array[float]]) -> ScoredRows:
         """Return the same rows with other probabilities or numbers, and no predicted class."""
         return ScoredRows(self.classes, columns, self.labels, self.targets)

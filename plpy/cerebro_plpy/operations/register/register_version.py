@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from cerebro_plpy.configs.train_spec import TrainSpec
 from cerebro_plpy.database.call_status import CHOOSING, EXPLAINING
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.errors import (
-    ConfigFailure,
-    DataCorrupted,
-    DatatypeMismatch,
     ObjectNotReady,
     quote_text,
 )
 from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.refit.refit import refit
-from cerebro_plpy.operations.train.final_metric import (
+from cerebro_plpy.operations.refit.refit_plan import RefitTime
+from cerebro_plpy.operations.register.deployed_comparison import (
+    Comparison,
+    compare_with_deployed,
+)
+from cerebro_plpy.operations.register.final_metric import (
     calibrate_result,
     choose_group_result,
     count_group_candidates,
     rank_candidates,
 )
+from cerebro_plpy.operations.register.version_importance import NewVersion, add_importance
 from cerebro_plpy.operations.train.holdout_predictions import (
     MODULE,
     HoldoutRows,
-    Network,
     predict_holdout,
     read_holdout_rows,
 )
 from cerebro_plpy.operations.train.run_results import RunResults, has_value
-from cerebro_plpy.operations.train.train_ensemble import Candidate, build_ensemble
+from cerebro_plpy.operations.train.train_ensemble import (
+    Candidate,
+    choose_places,
+    choose_shares,
+    combine_candidates,
+)
 from cerebro_plpy.operations.train.train_report import report_threshold
-from cerebro_plpy.operations.train.version_importance import NewVersion, add_importance
 from cerebro_plpy.operations.train_budget import (
     compute_max_candidates,
     compute_max_members,
@@ -46,44 +51,36 @@ from cerebro_plpy.operations.train_budget import (
     limit_importance_seconds,
     reserve_importance_seconds,
 )
-from cerebro_plpy.platform.call_context import CallContext, open_context
-from cerebro_plpy.platform.job import StateSource
-from cerebro_plpy.platform.state_tables import COMPARED, StoredState
+from cerebro_plpy.platform.call_context import open_context
 from cerebro_plpy.preprocessing.learning.class_notices import (
     ClassAdvice,
     count_labels,
     list_unpredicted_classes,
     name_few,
 )
-from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
 from cerebro_plpy.preprocessing.learning.target import REGRESSION
-from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.scoring.class_costs import average_cost
-from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, predicts_better
 from cerebro_plpy.preprocessing.scoring.metrics import SCORES
 from cerebro_plpy.preprocessing.scoring.scored_rows import NO_ROWS, ScoredRows
 from cerebro_plpy.run.log.run_log import RunLog
-from cerebro_plpy.tables.models import model_registry, model_versions
+from cerebro_plpy.tables.models import model_registry
 from cerebro_plpy.tables.models.model_registry import (
     AddedVersion,
     GroupResult,
     ModelEntry,
     RunResult,
 )
-from cerebro_plpy.tables.models.model_versions import Version
 from cerebro_plpy.tables.outputs import logged_run
 
-UNUSABLE = (ObjectNotReady, DataCorrupted, DatatypeMismatch, ConfigFailure)
-"""Errors of a version that cannot predict."""
 MAX_REPORTED_ROWS = 100_000
 """With more hold-out rows, they are not predicted for the notice about their classes alone."""
 
 
-class Comparison(NamedTuple):
-    """The comparison of a new version with the deployed one."""
+class RatedResult(NamedTuple):
+    """A model that may become a version."""
 
-    better: bool
-    obstacle: str | None = None  # reason that prevented the comparison
+    result: RunResult
+    comparison: Comparison
+    scored_rows: ScoredRows  # calibrated predictions for the hold-out rows; empty if not computed
 
 
 def register_version(db: Database, gd: dict[str, Any], run_id: int, deadline: float) -> None:
@@ -119,30 +116,26 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     """Add the version, and deploy it if it is better than the deployed one."""
     train_spec = results.train_spec
     control = results.context.control
-    is_regression = train_spec.task == REGRESSION
     rows = _read_holdout_rows(results)
-    result, network, scored_rows, _ = _choose_candidate(results, rows)
-    is_value_known = has_value(result, train_spec.metric)
+    library = _collect_candidates(results, rows)
+    shares = _choose_shares(results, library)
     entry = model_registry.find_model(control, train_spec.model)
-    is_first = entry is None or entry.deployed is None
-    needs_rows = is_regression or not is_value_known or not is_first or bool(train_spec.costs)
-    if rows and not scored_rows and (needs_rows or rows.table.rows <= MAX_REPORTED_ROWS):
-        scored_rows = predict_holdout(results.context, rows, network)
-    if not is_value_known:
-        result = result._replace(value=None)
-    result, calibrated_rows = calibrate_result(train_spec, result, scored_rows)
-    if calibrated_rows:
-        loss = FALLBACK_METRICS[train_spec.task]
-        result = result._replace(loss=SCORES[loss](calibrated_rows))
-    comparison = Comparison(better=True)
-    if entry is not None and not is_first:
-        comparison = _compare_with_deployed(results, entry, rows, calibrated_rows)
-    if train_spec.start is not None:
-        result = result._replace(base=(train_spec.start.run_id, train_spec.start.mst_key))
-    if comparison.better or comparison.obstacle is not None:
-        remaining = deadline - time.monotonic()
-        seconds = compute_refit_seconds(train_spec.budget, remaining)
-        result = refit(results.db, results.context, results.run, result, seconds)
+    rated = _rate_members(results, rows, entry, library, shares)
+    if rated.comparison.better or rated.comparison.obstacle is not None:
+        keys = [candidate.result.mst_key for candidate in library]
+        refitted = refit(
+            results.db,
+            results.context,
+            results.run,
+            keys,
+            {keys[place]: share for place, share in shares.items()},
+            _limit_refit(train_spec.budget, deadline),
+        )
+        shares_of_folds = {keys.index(key): share for key, share in refitted.shares.items()}
+        if shares_of_folds != shares:
+            rated = _rate_members(results, rows, entry, library, shares_of_folds)
+        rated = rated._replace(result=refitted.complete(rated.result))
+    result, comparison, calibrated_rows = rated
     added_version = model_registry.add(
         control,
         train_spec.model,
@@ -158,10 +151,55 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
         deploy=comparison.better,
     )
     _report_version(results, result, added_version, comparison)
-    if not is_regression:
+    if train_spec.task != REGRESSION:
         _report_unpredicted_classes(results, added_version.version, calibrated_rows)
     refit_runs = tuple(filter(None, (result.refit_run_id,)))
     return NewVersion(train_spec.model, added_version.version, added_version.backend, refit_runs)
+
+
+def _limit_refit(budget: float, deadline: float) -> RefitTime:
+    """Return the time for training members again.
+
+    Args:
+        deadline: end of the budget, by time.monotonic().
+    """
+    remaining = deadline - time.monotonic()
+    return RefitTime(budget - remaining, compute_refit_seconds(budget, remaining))
+
+
+def _rate_members(
+    results: RunResults,
+    rows: HoldoutRows | None,
+    entry: ModelEntry | None,
+    library: Sequence[Candidate],
+    shares: Mapping[int, float],
+) -> RatedResult:
+    """Return the model that candidates make, compared with the deployed version.
+
+    Args:
+        entry: of the model, if there is one.
+        shares: of its members, by their places in the library.
+    """
+    train_spec = results.train_spec
+    result, network, scored_rows, _ = combine_candidates(train_spec, library, shares)
+    is_value_known = has_value(result, train_spec.metric)
+    is_first = entry is None or entry.deployed is None
+    is_regression = train_spec.task == REGRESSION
+    needs_rows = is_regression or not is_value_known or not is_first or bool(train_spec.costs)
+    if rows and not scored_rows and (needs_rows or rows.table.rows <= MAX_REPORTED_ROWS):
+        scored_rows = predict_holdout(results.context, rows, network)
+    if not is_value_known:
+        result = result._replace(value=None)
+    result, calibrated_rows = calibrate_result(train_spec, result, scored_rows)
+    if calibrated_rows:
+        loss = FALLBACK_METRICS[train_spec.task]
+        result = result._replace(loss=SCORES[loss](calibrated_rows))
+    if train_spec.start is not None:
+        result = result._replace(base=(train_spec.start.run_id, train_spec.start.mst_key))
+    comparison = Comparison(better=True)
+    if entry is not None and not is_first:
+        comparison = compare_with_deployed(results, entry, rows, calibrated_rows)
+    return RatedResult(result, comparison, calibrated_rows)
 
 
 def _report_version(
@@ -219,8 +257,11 @@ def _list_keys(mst_keys: Sequence[int]) -> str:
     return text if len(mst_keys) == 1 else f"an ensemble of {text}"
 
 
-def _choose_candidate(results: RunResults, rows: HoldoutRows | None) -> Candidate:
-    """Return the best configuration of a run, or an ensemble of its best ones."""
+def _collect_candidates(results: RunResults, rows: HoldoutRows | None) -> list[Candidate]:
+    """Return the configurations that may be members of a version, the best first.
+
+    They have predicted the rows that were held back, if these exist and there are several.
+    """
     train_spec = results.train_spec
     configs = results.read_configs()
     budget = train_spec.budget
@@ -230,8 +271,11 @@ def _choose_candidate(results: RunResults, rows: HoldoutRows | None) -> Candidat
     count = members
     if train_spec.final_metric is not None:
         count = compute_max_candidates(budget, validation_rows)
+    best = results.read_best(results.read_states())
+    templates = [configs[result.mst_key]["template"] for result in best]
     candidates = []
-    for result in results.read_best(results.read_states(), count):
+    for place in choose_places(templates, count):
+        result = best[place]
         config = configs[result.mst_key]
         network = results.make_network(result, config)
         candidates.append(Candidate(result, network, NO_ROWS, config["template"]))
@@ -241,21 +285,23 @@ def _choose_candidate(results: RunResults, rows: HoldoutRows | None) -> Candidat
             hint=f"SELECT * FROM cerebro.leaderboard WHERE run_id = {results.run.run_id};",
         )
     if rows is None:
-        return candidates[0]
+        return candidates[:1]
     if train_spec.final_metric is not None:
-        library = rank_candidates(results, rows, candidates, members)
-    elif len(candidates) > 1:
-        library = [
-            candidate._replace(
-                scored_rows=predict_holdout(results.context, rows, candidate.network)
-            )
-            for candidate in candidates
-        ]
-    else:
-        library = candidates
+        return rank_candidates(results, rows, candidates, members)
+    if len(candidates) < 2:
+        return candidates
+    return [
+        candidate._replace(scored_rows=predict_holdout(results.context, rows, candidate.network))
+        for candidate in candidates
+    ]
+
+
+def _choose_shares(results: RunResults, library: Sequence[Candidate]) -> dict[int, float]:
+    """Return the shares of a version's members by the hold-out rows, by place in the library."""
     if len(library) < 2:
-        return library[0]
-    return build_ensemble(results.context, train_spec, library)
+        return {0: 1.0}
+    predictions = [candidate.scored_rows for candidate in library]
+    return choose_shares(results.context, results.train_spec, predictions)
 
 
 def _choose_group_results(
@@ -310,70 +356,6 @@ def _complete_group_result(
     return calibrate_result(results.train_spec, result, scored_rows)[0]
 
 
-def _compare_with_deployed(
-    results: RunResults,
-    entry: ModelEntry,
-    rows: HoldoutRows | None,
-    scored_rows: ScoredRows,
-) -> Comparison:
-    """Compare a run with the deployed version over the same rows.
-
-    A version that cannot predict these rows is worse than any other. A version of other costs than
-    the run is compared by the costs of the run first.
-
-    Args:
-        scored_rows: predictions of the new version.
-    """
-    train_spec = results.train_spec
-    run = results.run
-    try:
-        deployed = model_versions.get_deployed(results.db, MODULE, train_spec.model)
-        if deployed.task != train_spec.task or deployed.target != train_spec.target:
-            return Comparison(False, "it predicts another target or task")
-        compared = train_spec.compared
-        is_recorded = compared is not None and compared.version == deployed.version
-        if compared is not None and is_recorded and not compared.usable:
-            return Comparison(True)
-        if not _is_divided_alike(train_spec, entry):
-            return Comparison(False, "its rows were split differently")
-        if not have_same_inputs(deployed.recipe, Recipe.from_json(train_spec.recipe)):
-            if not is_recorded:
-                return Comparison(False, f"it was deployed while run {run.run_id} was under way")
-            catalog = Catalog(results.db, MODULE)
-            rows = read_holdout_rows(catalog, results.context.reader, run, COMPARED)
-        if not rows or not scored_rows:
-            return Comparison(False, "the packed rows of the run were removed")
-        deployed_rows = deployed.calibration.correct(
-            _predict_members(results.context, rows, deployed.before_refit)
-        )
-    except UNUSABLE as error:
-        results.db.notice(
-            f"the deployed version of model {train_spec.model!r} can no longer predict: "
-            f"{error.message}"
-        )
-        return Comparison(True)
-    costs = train_spec.costs
-    if costs and costs != deployed.calibration.costs:
-        cost = average_cost(costs, scored_rows)
-        deployed_cost = average_cost(costs, deployed_rows)
-        if cost != deployed_cost:
-            return Comparison(cost < deployed_cost)
-    metrics = (train_spec.metric, FALLBACK_METRICS[train_spec.task])
-    return Comparison(predicts_better(metrics, scored_rows, deployed_rows))
-
-
-def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:
-    """Return whether the rows of a run are divided like those of the versions of its model.
-
-    They are not if the first versions of a model were trained at the same time, with two seeds, or
-    if the source lost a column that identifies its rows.
-    """
-    split = train_spec.split
-    if (split.rule, split.seed, split.bound) != (entry.split, entry.split_seed, entry.bound):
-        return False
-    return not entry.identity or {*train_spec.source.identity} == {*entry.identity}
-
-
 def _explain_outcome(model: str, added_version: AddedVersion, comparison: Comparison) -> str:
     """Return the reason why a version is not deployed, for a message.
 
@@ -388,20 +370,3 @@ def _explain_outcome(model: str, added_version: AddedVersion, comparison: Compar
         f"cannot be compared with version {deployed}, which keeps predicting: "
         f"{comparison.obstacle}. {command} lets the new one predict"
     )
-
-
-def _predict_members(context: CallContext, rows: HoldoutRows, version: Version) -> ScoredRows:
-    """Return the predictions of a version: the sum of its members' outputs times their shares."""
-    parts = []
-    for member in version.members:
-        stored = StoredState(member.state_table, None)
-        network = Network(
-            recipe=version.recipe,
-            classes=version.classes,
-            architecture=member.architecture,
-            compile_params=member.compile_params,
-            state=StateSource("weights_of_chunks", member.state_table, 0, stored=stored),
-            backend=version.backend,
-        )
-        parts.append((predict_holdout(context, rows, network), member.share))
-    return add_rows(parts)
