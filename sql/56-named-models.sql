@@ -47,8 +47,8 @@ CREATE OR REPLACE FUNCTION cerebro.train(
     configs integer DEFAULT NULL,
     -- Most epochs of a configuration. NULL: as many as fit into `budget`.
     epochs integer DEFAULT NULL,
-    -- Most picks of greedy ensemble selection: see [Ensembles](#ensembles). NULL: 5, or 1 for more
-    -- than 100,000 training rows.
+    -- Most picks of greedy ensemble selection: see [Ensembles](#ensembles). NULL: 10, or 1 for
+    -- more than 100,000 training rows.
     ensemble integer DEFAULT NULL,
     -- Models, or runs such as `'run:12'`, whose best configurations are tried first.
     start_from text[] DEFAULT NULL,

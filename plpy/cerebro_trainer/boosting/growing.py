@@ -210,7 +210,7 @@ def _list_growth_parameters(spec: TreesSpec, seed: int) -> Parameters:
         "max_cat_to_onehot": MAX_ONE_HOT,
         "bagging_fraction": spec.row_share,
         "bagging_freq": int(spec.row_share < 1),
-        "feature_fraction": spec.column_share,
+        "feature_fraction_bynode": spec.column_share,
         "extra_trees": spec.splits == RANDOM,
         "seed": seed,
     }

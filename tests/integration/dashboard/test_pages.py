@@ -381,16 +381,37 @@ def test_a_link_brings_back_what_was_looked_at(
 
 
 def sort_by_configuration(page: Browser, descending: str) -> None:
-    """Click on the heading until the rows are sorted: an answer that was under way may undo it."""
-    eventually(
-        lambda: page.driver.execute_script(
-            "const {sort, descending} = document.querySelector('#board').dataset;"
-            "if (sort === 'configuration' && descending === arguments[0]) return true;"
-            "document.querySelector(\"#board th [hx-get*='sort=configuration']\").click();"
-            "return false",
-            descending,
-        )
+    page.driver.execute_script(
+        "document.querySelector(\"#board th [hx-get*='sort=configuration']\").click()"
     )
+    order = "document.querySelector('#board').dataset"
+    page.look(f"{order}.sort === 'configuration' && {order}.descending === '{descending}'")
+
+
+LATE_ANSWER = """
+    const fetch = window.fetch;
+    window.fetch = (url, options) => {
+        if (window.release || !String(url).includes('/board')) return fetch(url, options);
+        return new Promise((resolve, reject) => {
+            window.release = () => fetch(url, options).then(resolve, reject).finally(
+                () => setTimeout(() => { window.settled = true; }, 200));
+        });
+    };
+    document.body.dispatchEvent(new Event('stale'));"""
+
+
+def test_an_answer_in_the_old_order_comes_too_late(
+    page: Browser, site: Dashboard, going_on: int
+) -> None:
+    """A leaderboard that somebody sorts stays sorted if a refresh was under way."""
+    page.driver.get(f"{site.root}/runs/{going_on}")
+    page.look("document.querySelectorAll('#board tr[data-key]').length === 3")
+    page.driver.execute_script(LATE_ANSWER)
+    page.look("window.release !== undefined")
+    sort_by_configuration(page, descending="")
+    page.driver.execute_script("window.release()")
+    page.look("window.settled === true")
+    assert page.look("document.querySelector('#board').dataset.sort") == "configuration"
 
 
 def test_runs_are_searched(page: Browser, site: Dashboard, going_on: int) -> None:

@@ -30,6 +30,9 @@ LIBRARY = """
     SELECT mst_key FROM cerebro.config_log
     WHERE run_id = %s AND group_value IS NULL ORDER BY mst_key"""
 CONFIGS = "SELECT count(*) FROM cerebro.config_log WHERE run_id = %s"
+STATES = """
+    SELECT relname FROM pg_class
+    WHERE relnamespace = 'cerebro_state'::regnamespace AND relkind = 'r' AND relname LIKE %s"""
 FOLDS = """
     SELECT value FROM cerebro.run_log, jsonb_each(spec #> '{train,groups}')
     WHERE run_id = %s"""
@@ -85,8 +88,8 @@ def test_all_configurations_of_the_first_run_are_candidates(tides: Workbench, mo
     )
     assert tides.rows(LIBRARY, run) == tides.rows(LIBRARY, first_run)
     assert tides.value(CONFIGS, run) == 6 * tides.value(CONFIGS, first_run)
-    states = "SELECT mst_key FROM cerebro.config_log WHERE run_id = %s AND state_table IS NOT NULL"
-    assert not tides.rows(states, run)
+    states = {name for (name,) in tides.rows(STATES, f"r{run}\\_%")}
+    assert states == {f"r{run}_m{key}" for (key,) in tides.rows(MEMBERS, model)}
 
 
 @pytest.mark.postgresql("there are no groups on Greenplum")

@@ -51,7 +51,9 @@ OTHER_NAMES: Mapping[str, Collection[str]] = {
     "l2": ("lambdal2", "reglambda", "lambda", "l2regularization", "l2leafreg"),
     "row_share": ("subsample", "baggingfraction", "bagging", "subrow", "samplerate"),
     "column_share": (
+        "colsamplebynode",
         "colsamplebytree",
+        "featurefractionbynode",
         "featurefraction",
         "subfeature",
         "maxfeatures",

@@ -195,10 +195,8 @@ def report_refit(db: Database, train_spec: TrainSpec, refitted: Refit) -> None:
     if refitted.calibration is not None:
         folds = f"; {FOLDS} folds of them calibrate it"
         if refitted.candidates > 1:
-            folds = (
-                f"; {FOLDS} folds of them have chosen among {refitted.candidates} configurations, "
-                "and calibrate it"
-            )
+            candidates = count_nouns(refitted.candidates, "configuration")
+            folds = f"; {FOLDS} folds of them have chosen among {candidates}, and calibrate it"
     db.info(
         f"{subject} trained again on all {rows} by run {refitted.run_id}{folds}; "
         f"{train_spec.metric} is of the states before that"

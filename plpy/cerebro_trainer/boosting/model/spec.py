@@ -114,7 +114,7 @@ class TreesSpec:
     min_rows: int  # of a leaf
     l2: float
     row_share: float  # of the rows, drawn for each round
-    column_share: float  # of the columns, drawn for each tree
+    column_share: float  # of the columns, drawn for each split
     max_bins: int  # of a column
     category_levels: int  # categories with more codes are read as numbers
     link: str = IDENTITY  # of a number: what scores add up to
