@@ -34,6 +34,8 @@ MEMBERS_SHARE = 0.1
 """Share of the budget for the predictions of all possible members."""
 REFIT_SHARE = 0.15
 """Share of the budget that is reserved for training members of the version again on all rows."""
+FOLDS_SHARE = 0.35
+"""Share that is reserved for that and for folds of few rows, which choose the members."""
 REGISTERING_SECONDS = 0.5
 """Time to add a version once all its states exist."""
 ENDING_SHARE = 0.02
@@ -162,7 +164,7 @@ def compute_deadline(
     picks: int = 1,
     holdout_rows: int = 0,
     has_final_metric: bool = False,
-    has_refit: bool = False,
+    refit_share: float = 0.0,
     share: float = USUAL_SHARE,
 ) -> Deadline:
     """Return the deadline of a run that begins after a part of its budget was spent.
@@ -170,7 +172,7 @@ def compute_deadline(
     Args:
         picks: of an ensemble.
         has_final_metric: configurations are compared once more after training.
-        has_refit: members of the version are trained again on all rows.
+        refit_share: of the budget, for training members of the version again.
         share: of a core that the work after training gets.
 
     >>> compute_deadline(300.0, 20.0)
@@ -181,7 +183,7 @@ def compute_deadline(
     Deadline(last_visit=251.267, cancel=257.267, end=272.4, grace=60.0, elapsed=20.0)
     >>> compute_deadline(300.0, 20.0, holdout_rows=10_000, has_final_metric=True)
     Deadline(last_visit=197.6, cancel=203.6, end=272.4, grace=60.0, elapsed=20.0)
-    >>> compute_deadline(300.0, 20.0, has_refit=True)
+    >>> compute_deadline(300.0, 20.0, refit_share=REFIT_SHARE)
     Deadline(last_visit=212.4, cancel=218.4, end=227.4, grace=60.0, elapsed=20.0)
     """
     predicted = 0
@@ -192,8 +194,7 @@ def compute_deadline(
     member_seconds = _estimate_member_seconds(holdout_rows) * predicted
     limit = MAX_RESERVED_SHARE * budget
     closing = CLOSING_SECONDS / share + CLOSING_SHARE * budget
-    if has_refit:
-        closing += REFIT_SHARE * budget
+    closing += refit_share * budget
     explaining = reserve_importance_seconds(budget)
     reserved = min(closing + explaining + member_seconds / share, limit)
 

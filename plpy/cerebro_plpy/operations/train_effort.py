@@ -28,7 +28,9 @@ from cerebro_plpy.configs.templates.trees import boosting
 from cerebro_plpy.configs.templates.trees.boosting import BOOSTING
 from cerebro_plpy.database.platform_protocol import Platform, Reader
 from cerebro_plpy.database.sessions.spi import Database
+from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.cost_matrix import check_costs
+from cerebro_plpy.operations.refit.refit_terms import FOLDS, suits_folds
 from cerebro_plpy.operations.train.train_request import (
     TrainRequest,
     check_mutable_fields,
@@ -36,7 +38,12 @@ from cerebro_plpy.operations.train.train_request import (
     choose_templates,
 )
 from cerebro_plpy.operations.train_arguments import FINAL_METRICS, may_return, resolve_metric
-from cerebro_plpy.operations.train_budget import compute_deadline, plan_training_seconds
+from cerebro_plpy.operations.train_budget import (
+    FOLDS_SHARE,
+    REFIT_SHARE,
+    compute_deadline,
+    plan_training_seconds,
+)
 from cerebro_plpy.operations.tree_support import has_trees
 from cerebro_plpy.packing.buffer_sizes import count_useful_segments
 from cerebro_plpy.preprocessing.learning.metric_check import check_metric
@@ -249,9 +256,31 @@ def make_deadline(request: TrainRequest, table: RawTable, elapsed: float) -> Dea
         choose_picks(request, table),
         table.validation_rows,
         request.arguments.metric in FINAL_METRICS,
-        request.may_refit,
+        choose_refit_share(request, table),
         request.core_share,
     )
+
+
+def choose_refit_share(request: TrainRequest, table: RawTable) -> float:
+    """Return the share of the budget that is reserved for training members again."""
+    if not request.may_refit:
+        return 0.0
+    return FOLDS_SHARE if has_choice_by_folds(request, table) else REFIT_SHARE
+
+
+def has_choice_by_folds(request: TrainRequest, table: RawTable) -> bool:
+    """Return whether folds of all rows choose the members of the version, if there is time."""
+    if not request.may_refit or not request.can_fold or choose_picks(request, table) == 1:
+        return False
+    return suits_folds(table.split, table.rows + table.validation_rows)
+
+
+def describe_refit(request: TrainRequest, table: RawTable) -> str:
+    """Return the rows that members are trained on again, for a plan."""
+    text = f"all {count_nouns(table.rows + table.validation_rows, 'row')} for the members"
+    if has_choice_by_folds(request, table):
+        return f"{text}, which {FOLDS} folds of them choose"
+    return f"{text} of the best model"
 
 
 def choose_picks(request: TrainRequest, table: RawTable) -> int:

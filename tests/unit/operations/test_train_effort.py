@@ -33,6 +33,7 @@ from cerebro_plpy.operations.train_effort import (
     select_rates,
 )
 from cerebro_plpy.operations.tree_support import NO_TREES, TreeSupport
+from cerebro_plpy.preprocessing.rows.split import Split
 from cerebro_plpy.records import replace
 
 BUDGETS = st.floats(1.0, 1e5)
@@ -55,6 +56,7 @@ def make_request(budget: float, tree_support: TreeSupport = NO_TREES) -> Any:
         arguments=arguments,
         template_choice=choice,
         may_refit=True,
+        can_fold=True,
         core_share=1.0,
     )
 
@@ -101,6 +103,7 @@ def make_table(rows: int, elements: int = 3) -> Any:
     return SimpleNamespace(
         rows=rows,
         validation_rows=rows // 4,
+        split=Split("random", 0.2, None),
         recipe=SimpleNamespace(table=Table(numbers=elements), room=elements),
         target=SimpleNamespace(head=Classes(2)),
     )
@@ -180,7 +183,7 @@ def test_a_call_that_could_measure_nothing_begins_with_what_compiles_in_the_leas
     values = {"parsed": request.parsed, "arguments": request.arguments, "seed": 1}
     choice = request.template_choice
     whole: Any = TrainRequest(
-        **{**fields, **values}, named_configs=(), template_choice=choice, rates={}
+        **{**fields, **values}, named_configs=(), template_choice=choice, can_fold=True, rates={}
     )
     quick = put_quick_first(whole, names)
     ordered = [template.name for template in choose_templates(quick, table)]

@@ -7,7 +7,6 @@ has learned from all rows (cross-conformal predictors: Vovk, 2015).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,10 +15,12 @@ from cerebro_plpy.configs.train_spec import GroupLayout, TrainSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Row
 from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
+from cerebro_plpy.operations.refit.refit_terms import suits_folds
 from cerebro_plpy.operations.train.holdout_predictions import (
+    HoldoutRequest,
     Network,
     make_holdout_rows,
-    predict_holdout,
+    predict_in_parallel,
 )
 from cerebro_plpy.operations.train.train_ensemble import choose_shares
 from cerebro_plpy.packing.packed_columns import SHAPE
@@ -34,9 +35,6 @@ from cerebro_plpy.preprocessing.scoring.fit_calibration import fit_calibration
 from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 
 MODULE = "train"
-FOLDS = 5
-MAX_ROWS = 10_000
-"""With more rows, those that were held back are enough to choose and to calibrate by."""
 
 
 class FoldStates(NamedTuple):
@@ -49,18 +47,16 @@ class FoldStates(NamedTuple):
 
 
 def may_fold(context: CallContext, train_spec: TrainSpec) -> bool:
-    """Return whether folds of the rows of a run may calibrate its version.
+    """Return whether folds of a run's rows may choose and calibrate the members of its version.
 
-    Folds of rows in any order would be predicted from later rows, or from rows of their own group,
-    if the split keeps these apart. Networks that continue from a version have seen all rows.
+    Networks that continue from a version have seen all rows.
     """
     split = train_spec.split
     continues = train_spec.start is not None and any(
         resumes_states(template) for template in train_spec.templates.values()
     )
     return (
-        split.training_rows + split.validation_rows < MAX_ROWS
-        and read_split(MODULE, split.rule).kind == "random"
+        suits_folds(read_split(MODULE, split.rule), split.training_rows + split.validation_rows)
         and not continues
         and not context.platform.binds_workers
     )
@@ -115,23 +111,30 @@ def predict_folds(
         if it was not trained without each fold, or if the time is over.
     """
     spec = folds.train_spec
-    holdout = make_holdout_rows(rows, spec)
     recipe = Recipe.from_json(spec.recipe)
-    fold_keys = spec.fold_keys
-    predictions = {}
+    batches = {}
     for member in members:
-        parts = []
-        for fold, key in fold_keys[member].items():
-            if key not in folds.states or time.monotonic() > deadline:
-                break
-            state_key = f"{folds.run_id}/{key}/last"
-            network = Network.from_config(
-                folds.configs[key], recipe, spec.classes, state_key, folds.states[key]
+        keys = spec.fold_keys[member]
+        if not folds.states.keys() >= {*keys.values()}:
+            continue
+        batches[member] = [
+            HoldoutRequest(
+                Network.from_config(
+                    folds.configs[key],
+                    recipe,
+                    spec.classes,
+                    f"{folds.run_id}/{key}/last",
+                    folds.states[key],
+                ),
+                fold,
             )
-            parts.append(predict_holdout(context, holdout, network, fold))
-        if parts and len(parts) == len(fold_keys[member]):
-            predictions[member] = ScoredRows.concatenate(parts)
-    return predictions
+            for fold, key in keys.items()
+        ]
+    holdout = make_holdout_rows(rows, spec)
+    results = predict_in_parallel(context, holdout, list(batches.values()), deadline)
+    return {
+        member: ScoredRows.concatenate(parts) for member, parts in zip(batches, results) if parts
+    }
 
 
 def calibrate_by_folds(

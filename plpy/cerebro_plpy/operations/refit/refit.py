@@ -21,7 +21,6 @@ from cerebro_plpy.operations.fit.drop_run_tables import discard_run, drop_packed
 from cerebro_plpy.operations.fit.input_tables import find_packed_inputs
 from cerebro_plpy.operations.refit.all_rows import PackedRows, pack_all_rows
 from cerebro_plpy.operations.refit.folds import (
-    FOLDS,
     FoldStates,
     assign_keys,
     calibrate_by_folds,
@@ -35,7 +34,7 @@ from cerebro_plpy.operations.refit.refit_plan import (
     plan_refit,
 )
 from cerebro_plpy.operations.refit.refit_request import RefitPlan, make_refit_request
-from cerebro_plpy.operations.refit.refit_terms import RefitTerms
+from cerebro_plpy.operations.refit.refit_terms import FOLDS, RefitTerms
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.platform.state_tables import SPLITS, StoredState, packed_table_name
 from cerebro_plpy.preprocessing.scoring.calibration import Calibration

@@ -11,8 +11,9 @@ from cerebro_plpy.configs.train_spec import BaseVersion, TrainSpec
 from cerebro_plpy.database.queries import sql
 from cerebro_plpy.database.sessions.spi import Database, Row
 from cerebro_plpy.nouns import count_nouns
-from cerebro_plpy.operations.refit.folds import FOLDS, may_fold
+from cerebro_plpy.operations.refit.folds import may_fold
 from cerebro_plpy.operations.refit.refit_request import RefitPlan
+from cerebro_plpy.operations.refit.refit_terms import FOLDS
 from cerebro_plpy.operations.train_budget import compute_max_members
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
@@ -27,7 +28,7 @@ MIN_FOLDS_SECONDS = 10.0
 """Time that folds may take, however short the call was before them."""
 FOLDS_FACTOR = 2.0
 """Time that folds may take, in times of the call before them."""
-FOLD_SECONDS = 0.2
+FOLD_SECONDS = 0.1
 """Time to predict a fold by a configuration."""
 MAX_FOLD_BYTES = 1 << 28
 """Disk for the states of configurations that are no members, on all rows and without each fold."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cerebro_plpy.configs.train_spec import REFIT_ALL, REFIT_AUTO, TrainSpec
-from cerebro_plpy.preprocessing.rows.split import read_split
+from cerebro_plpy.preprocessing.rows.split import Split, read_split
 
 MODULE = "train"
+FOLDS = 5
+MAX_FOLDED_ROWS = 10_000
+"""With more rows, those that were held back are enough to choose and to calibrate by."""
 
 
 class RefitTerms(NamedTuple):
@@ -62,3 +65,15 @@ class RefitTerms(NamedTuple):
     def is_possible(self) -> bool:
         """Return whether members may be trained again on all rows."""
         return self.is_wanted and self.obstacle is None
+
+
+def suits_folds(split: Split, rows: int) -> bool:
+    """Return whether members are chosen by folds of rows, and not by those held back alone.
+
+    Folds of rows in any order would be predicted from later rows, or from rows of their own group,
+    if the split keeps these apart.
+
+    >>> suits_folds(Split("random", 0.2, None), 500), suits_folds(Split("last", 0.2, "day"), 500)
+    (True, False)
+    """
+    return split.kind == "random" and rows < MAX_FOLDED_ROWS

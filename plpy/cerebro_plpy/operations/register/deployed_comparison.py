@@ -15,9 +15,10 @@ from cerebro_plpy.errors import (
 from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.train.holdout_predictions import (
     MODULE,
+    HoldoutRequest,
     HoldoutRows,
     Network,
-    predict_holdout,
+    predict_in_parallel,
     read_holdout_rows,
 )
 from cerebro_plpy.operations.train.run_results import RunResults
@@ -110,7 +111,7 @@ def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:
 
 def _predict_members(context: CallContext, rows: HoldoutRows, version: Version) -> ScoredRows:
     """Return the predictions of a version: the sum of its members' outputs times their shares."""
-    parts = []
+    batches = []
     for member in version.members:
         stored = StoredState(member.state_table, None)
         network = Network(
@@ -121,5 +122,6 @@ def _predict_members(context: CallContext, rows: HoldoutRows, version: Version) 
             state=StateSource("weights_of_chunks", member.state_table, 0, stored=stored),
             backend=version.backend,
         )
-        parts.append((predict_holdout(context, rows, network), member.share))
-    return add_rows(parts)
+        batches.append([HoldoutRequest(network)])
+    parts = predict_in_parallel(context, rows, batches)
+    return add_rows([(scored, member.share) for (scored,), member in zip(parts, version.members)])

@@ -32,8 +32,10 @@ from cerebro_plpy.operations.register.final_metric import (
 from cerebro_plpy.operations.register.version_importance import NewVersion, add_importance
 from cerebro_plpy.operations.train.holdout_predictions import (
     MODULE,
+    HoldoutRequest,
     HoldoutRows,
     predict_holdout,
+    predict_in_parallel,
     read_holdout_rows,
 )
 from cerebro_plpy.operations.train.run_results import RunResults, has_value
@@ -290,9 +292,11 @@ def _collect_candidates(results: RunResults, rows: HoldoutRows | None) -> list[C
         return rank_candidates(results, rows, candidates, members)
     if len(candidates) < 2:
         return candidates
+    batches = [[HoldoutRequest(candidate.network)] for candidate in candidates]
+    results_of_candidates = predict_in_parallel(results.context, rows, batches)
     return [
-        candidate._replace(scored_rows=predict_holdout(results.context, rows, candidate.network))
-        for candidate in candidates
+        candidate._replace(scored_rows=scored_rows)
+        for candidate, (scored_rows,) in zip(candidates, results_of_candidates)
     ]
 
 

@@ -47,6 +47,7 @@ from cerebro_plpy.operations.train_arguments import (
 )
 from cerebro_plpy.operations.train_effort import (
     count_segments,
+    describe_refit,
     make_workload,
     plan_effort,
     sample_to_budget,
@@ -281,7 +282,7 @@ def _explain_effort(planned: PlannedTraining, plan: RunPlan) -> Iterator[Row]:
     yield _make_row("effort", "configurations", text, reason, data)
     yield _explain_time(planned, plan)
     if planned.request.may_refit:
-        text = f"all {count_nouns(planned.rows, 'row')} for the members of the best model"
+        text = describe_refit(planned.request, planned.table)
         yield _make_row("effort", "refit", text, "once they are chosen, as far as there is time")
     disk = _estimate_disk(planned)
     text = f"about {disk / 1e6:.0f} MB"

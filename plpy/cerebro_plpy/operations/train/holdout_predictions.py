@@ -6,6 +6,8 @@ The source is not read.
 from __future__ import annotations
 
 import json
+import math
+import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -69,6 +71,17 @@ class Network(NamedTuple):
         )
 
 
+class HoldoutRequest(NamedTuple):
+    """A network that predicts packed rows."""
+
+    network: Network
+    group: str | None = None  # only the rows of this group
+
+
+Outputs = dict[int, Sequence[bytes]]
+"""The chunks of outputs for rows, by segment."""
+
+
 class HoldoutRows(NamedTuple):
     """The packed rows on which models are compared."""
 
@@ -110,30 +123,104 @@ def predict_holdout(
     Args:
         group: predict only the rows of this group.
     """
-    datasets = list(_list_datasets(rows, group))
-    program = describe_program(
-        json.loads(network.architecture), network.compile_params, network.classes
-    )
-    job = Job("outputs", program, network.state.key)
+    ((scored_rows,),) = predict_in_parallel(context, rows, [[HoldoutRequest(network, group)]])
+    return scored_rows
+
+
+def predict_in_parallel(
+    context: CallContext,
+    rows: HoldoutRows,
+    batches: Sequence[Sequence[HoldoutRequest]],
+    deadline: float = math.inf,
+) -> list[list[ScoredRows]]:
+    """Return the outputs of networks for packed rows, by batch, in the order of the rows.
+
+    Args:
+        batches: those of a batch are predicted by one worker, which compiles their program once.
+        deadline: no batch begins after it, by time.monotonic(); such a batch has no results.
+    """
+    results: list[list[ScoredRows]] = [[] for _ in batches]
+    for backend in sorted({batch[0].network.backend for batch in batches}):
+        own_batches = {
+            place: batch
+            for place, batch in enumerate(batches)
+            if batch[0].network.backend == backend
+        }
+        outputs = _compute_outputs(context, rows, backend, own_batches, deadline)
+        for place, parts in outputs.items():
+            results[place] = [
+                _read_rows(_join_chunks(part, rows, request), rows, request.network)
+                for part, request in zip(parts, batches[place])
+            ]
+    return results
+
+
+def _compute_outputs(
+    context: CallContext,
+    rows: HoldoutRows,
+    backend: str,
+    batches: Mapping[int, Sequence[HoldoutRequest]],
+    deadline: float,
+) -> dict[int, list[Outputs]]:
+    """Return the outputs for each request of the batches that have begun in time.
+
+    On PostgreSQL any worker takes the next batch. On Greenplum each worker takes all of them, and
+    predicts the rows of its segment.
+    """
 
     def open_workers() -> WorkerSet:
-        return open_scoring_workers(context, network.backend, False, rows.table.segments)
+        return open_scoring_workers(context, backend, False, rows.table.segments, len(batches))
 
-    def compute_outputs(workers: WorkerSet) -> dict[int, Sequence[bytes]]:
-        chunks: dict[int, Sequence[bytes]] = {}
-        steps = [
-            _read_outputs(
-                workers, worker, _select_datasets(workers, worker, datasets), network.state, job
+    def compute(workers: WorkerSet) -> dict[int, list[Outputs]]:
+        outputs: dict[int, list[Outputs]] = {}
+        shared_batches = iter(batches.items())
+        steps = []
+        for worker in workers.workers:
+            own_batches = shared_batches if worker.is_replaceable else iter(batches.items())
+            steps.append(_read_batches(workers, worker, rows, own_batches, deadline))
+        for _, results in run_on_workers(context, workers, steps):
+            for place, requests in (results or {}).items():
+                parts = outputs.setdefault(place, [{} for _ in requests])
+                for part, chunks in zip(parts, requests):
+                    part.update(chunks)
+        return outputs
+
+    return score_with_retry(context, open_workers, compute)
+
+
+def _join_chunks(outputs: Outputs, rows: HoldoutRows, request: HoldoutRequest) -> list[bytes]:
+    """Return the chunks of all segments, in the order of the rows."""
+    segments = [dataset.segment_id for dataset in _list_datasets(rows, request.group)]
+    return [chunk for segment_id in segments for chunk in outputs[segment_id]]
+
+
+def _read_batches(
+    workers: WorkerSet,
+    worker: Worker,
+    rows: HoldoutRows,
+    batches: Iterator[tuple[int, Sequence[HoldoutRequest]]],
+    deadline: float,
+) -> Steps[dict[int, list[Outputs]]]:
+    """Compute the outputs of batches, one after another, as far as they begin in time."""
+    results: dict[int, list[Outputs]] = {}
+    for place, batch in batches:
+        if time.monotonic() > deadline:
+            break
+        results[place] = []
+        for request in batch:
+            network = request.network
+            program = describe_program(
+                json.loads(network.architecture), network.compile_params, network.classes
             )
-            for worker in workers.workers
-        ]
-        for _, outputs in run_on_workers(context, workers, steps):
-            chunks.update(outputs or {})
-        return chunks
-
-    chunks = score_with_retry(context, open_workers, compute_outputs)
-    parts = [part for dataset in datasets for part in chunks[dataset.segment_id]]
-    return _read_rows(parts, rows, network)
+            job = Job("outputs", program, network.state.key)
+            chunks: Outputs = {}
+            for dataset in _list_datasets(rows, request.group):
+                if worker.is_replaceable or dataset.segment_id == worker.segment_id:
+                    chunks[dataset.segment_id] = yield from workers.visits.read_outputs(
+                        worker, dataset, network.state, job
+                    )
+            results[place].append(chunks)
+    return results
 
 
 def _list_datasets(rows: HoldoutRows, group: str | None) -> Iterator[Dataset]:
@@ -144,27 +231,6 @@ def _list_datasets(rows: HoldoutRows, group: str | None) -> Iterator[Dataset]:
     else:
         for segment_id, buffer_ids in sorted(rows.groups[group].validation.items()):
             yield Dataset(rows.table, segment_id, buffer_ids)
-
-
-def _select_datasets(
-    workers: WorkerSet, worker: Worker, datasets: Sequence[Dataset]
-) -> Sequence[Dataset]:
-    """Return the partitions that a worker predicts: those of its segment, or an equal share."""
-    if worker.is_replaceable:
-        return datasets[worker.number :: len(workers.workers)]
-    return [dataset for dataset in datasets if dataset.segment_id == worker.segment_id]
-
-
-def _read_outputs(
-    workers: WorkerSet, worker: Worker, datasets: Sequence[Dataset], state: StateSource, job: Job
-) -> Steps[dict[int, Sequence[bytes]]]:
-    """Compute the outputs for partitions, one after another; return them by segment."""
-    chunks: dict[int, Sequence[bytes]] = {}
-    for dataset in datasets:
-        chunks[dataset.segment_id] = yield from workers.visits.read_outputs(
-            worker, dataset, state, job
-        )
-    return chunks
 
 
 def _read_rows(chunks: Sequence[bytes], rows: HoldoutRows, network: Network) -> ScoredRows:

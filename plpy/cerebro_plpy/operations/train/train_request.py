@@ -84,6 +84,7 @@ class TrainRequest:
     named_configs: tuple[PriorConfig, ...]  # the configurations of `start_from`, tried first
     core_share: float  # of a core that a process had when the call began
     template_choice: TemplateChoice
+    can_fold: bool  # False on Greenplum
     rates: Mapping[str, float] = field(default_factory=dict)
     """Seconds per row by template, once they are measured; of none that is left out."""
 
@@ -170,6 +171,7 @@ def make_train_request(
                 catalog.db, parsed.templates, parsed.rule, arguments.workers
             )._replace(may_sample=arguments.group_by is None),
         ),
+        can_fold=not catalog.db.platform.binds_workers,
     )
 
 

@@ -149,14 +149,19 @@ def run_on_workers(
 
 
 def open_scoring_workers(
-    context: CallContext, framework: str, gpu: bool, segments: Sequence[int]
+    context: CallContext, framework: str, gpu: bool, segments: Sequence[int], tasks: int = 1
 ) -> WorkerSet:
-    """Return workers that score the rows on segments, or one worker that scores all rows.
+    """Return workers that score the rows on segments, or workers that each can score all rows.
 
     Trainers of a run with the requested number of workers, or of the usual size, are reused.
+
+    Args:
+        tasks: more workers than that have nothing to score.
     """
     platform = context.platform
-    workers = context.reuse_workers(platform.assign_segments(segments, 1), framework)
+    usual_workers = context.requested_workers or platform.default_workers(len(segments))
+    count = min(tasks, usual_workers)
+    workers = context.reuse_workers(platform.assign_segments(segments, count), framework)
     worker_segments = {worker.number: worker.segment_id for worker in workers}
     gpus = settings.choose_gpus(context.settings, gpu)
     trainers = []
