@@ -155,6 +155,9 @@ def _train_again(
         predictions: Mapping[int, ScoredRows] = {}
         if plan.folds:
             predictions = predict_folds(context, rows.data.source, folds, library, deadline)
+        complete = {key: scored for key, scored in predictions.items() if key in states}
+        shares = choose_by_folds(context, train_spec, complete, shares)
+        calibration = calibrate_by_folds(train_spec, predictions, shares)
     except BaseException:
         with suppress(CerebroError):  # if the session is lost, the resumed run discards it
             discard_run(context.control, run_id)
@@ -163,13 +166,11 @@ def _train_again(
         db.call_limit.run_id = plan.run.run_id  # that one is resumed
         with suppress(CerebroError):
             drop_packed_tables(context.control, run_id)
-    complete = {key: rows for key, rows in predictions.items() if key in states}
-    shares = choose_by_folds(context, train_spec, complete, shares)
     return Refit(
         shares=shares,
         run_id=run_id,
         states={key: states[key] for key in shares if key in states},
-        calibration=calibrate_by_folds(train_spec, predictions, shares),
+        calibration=calibration,
         candidates=len(complete),
     )
 
