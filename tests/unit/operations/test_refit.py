@@ -95,13 +95,13 @@ def test_other_configurations_take_no_more_time_and_disk_than_there_are(
     """Members come first; without limits, all others follow."""
     speed = Speed(workers, 1.0)
     others = [past._replace(state_bytes=past.state_bytes << 22) for past in others]
-    selection = refit_plan.add_others(members, others, speed, limit)
+    selection = refit_plan.add_extras(members, others, speed, limit)
     assert selection[: len(members)] == [*members]
     added = selection[len(members) :]
     assert sum(6 * past.state_bytes for past in added) <= refit_plan.MAX_FOLD_BYTES
     if added:
         assert estimate_folded_seconds(selection, speed) <= limit
-    unlimited = refit_plan.add_others(
+    unlimited = refit_plan.add_extras(
         members, [past._replace(state_bytes=0) for past in others], speed, math.inf
     )
     assert len(unlimited) == len(members) + len(others)

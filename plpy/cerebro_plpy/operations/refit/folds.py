@@ -112,9 +112,10 @@ def predict_folds(
     """
     spec = folds.train_spec
     recipe = Recipe.from_json(spec.recipe)
+    fold_keys = spec.fold_keys
     batches = {}
     for member in members:
-        keys = spec.fold_keys[member]
+        keys = fold_keys[member]
         if not folds.states.keys() >= {*keys.values()}:
             continue
         batches[member] = [
@@ -164,15 +165,15 @@ def choose_by_folds(
     """Return the shares of the configurations that predict the folds best together, by mst_key.
 
     Args:
-        predictions: of configurations, by mst_key, the best by the rows held back first.
+        predictions: of configurations, by mst_key.
         shares: by the rows held back; they remain if there are no predictions of one of these.
     """
     if train_spec.ensemble == 1 or not predictions.keys() >= shares.keys():
         return shares
     metrics = (train_spec.metric, FALLBACK_METRICS[train_spec.task])
     library = rank_rows(predictions, metrics)
-    chosen = choose_shares(context, train_spec, [predictions[key] for key in library])
-    return {library[place]: share for place, share in chosen.items()}
+    shares_by_place = choose_shares(context, train_spec, [predictions[key] for key in library])
+    return {library[place]: share for place, share in shares_by_place.items()}
 
 
 def assign_keys(

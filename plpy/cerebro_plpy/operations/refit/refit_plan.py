@@ -104,8 +104,8 @@ def plan_refit(
             folds = FOLDS
             outputs = len(train_spec.classes) or 1
             count = compute_max_members(train_spec.ensemble, train_spec.budget, rows, outputs)
-            others = [trainings[key] for key in library if key in trainings and key not in shares]
-            selection = add_others(selection, others[: count - len(shares)], speed, limit)
+            extras = [trainings[key] for key in library if key in trainings and key not in shares]
+            selection = add_extras(selection, extras[: count - len(shares)], speed, limit)
     epochs = {past.mst_key: past.epochs for past in selection}
     return RefitPlan(run, configs, epochs, _find_start(db, train_spec), folds)
 
@@ -123,21 +123,21 @@ def _read_trainings(
     }
 
 
-def add_others(
+def add_extras(
     members: Sequence[PastTraining],
-    others: Sequence[PastTraining],
+    extras: Sequence[PastTraining],
     speed: Speed,
     limit: float,
 ) -> list[PastTraining]:
     """Return members and other configurations, as far as there are time and disk for folds.
 
     Args:
-        others: the best first.
+        extras: the other configurations, the best first.
         limit: seconds for all of them.
     """
     selection = [*members]
     free_bytes = MAX_FOLD_BYTES
-    for past in others:
+    for past in extras:
         needed_bytes = (1 + FOLDS) * past.state_bytes
         extended = [*selection, past]
         if needed_bytes > free_bytes or estimate_folded_seconds(extended, speed) > limit:

@@ -27,7 +27,7 @@ from cerebro_plpy.platform.job import StateSource
 from cerebro_plpy.platform.state_tables import COMPARED, StoredState
 from cerebro_plpy.preprocessing.learning.schema_matching import have_same_inputs
 from cerebro_plpy.preprocessing.recipe.recipe import Recipe
-from cerebro_plpy.preprocessing.scoring.class_costs import average_cost
+from cerebro_plpy.preprocessing.scoring.class_costs import Costs, average_cost
 from cerebro_plpy.preprocessing.scoring.ensemble_selection import add_rows, predicts_better
 from cerebro_plpy.preprocessing.scoring.scored_rows import ScoredRows
 from cerebro_plpy.tables.models import model_versions
@@ -45,19 +45,25 @@ class Comparison(NamedTuple):
     obstacle: str | None = None  # reason that prevented the comparison
 
 
-def compare_with_deployed(
-    results: RunResults,
-    entry: ModelEntry,
-    rows: HoldoutRows | None,
-    scored_rows: ScoredRows,
-) -> Comparison:
-    """Compare a run with the deployed version over the same rows.
+class DeployedRows(NamedTuple):
+    """The predictions of the deployed version for the rows on which new versions are compared."""
 
-    A version that cannot predict these rows is worse than any other. A version of other costs than
-    the run is compared by the costs of the run first.
+    scored_rows: ScoredRows  # calibrated
+    costs: Costs  # those by which the version decides between classes
+
+
+def predict_by_deployed(
+    results: RunResults, entry: ModelEntry, rows: HoldoutRows | None
+) -> DeployedRows | Comparison:
+    """Return the predictions of the deployed version for the rows of a run.
 
     Args:
-        scored_rows: predictions of the new version.
+        entry: of the model.
+        rows: hold-out rows; None if they were removed.
+
+    Returns:
+        The outcome of any comparison if there are no predictions. A version that cannot predict
+        these rows is worse than any other.
     """
     train_spec = results.train_spec
     run = results.run
@@ -71,12 +77,13 @@ def compare_with_deployed(
             return Comparison(True)
         if not _is_divided_alike(train_spec, entry):
             return Comparison(False, "its rows were split differently")
+        has_rows = rows is not None
         if not have_same_inputs(deployed.recipe, Recipe.from_json(train_spec.recipe)):
             if not is_recorded:
                 return Comparison(False, f"it was deployed while run {run.run_id} was under way")
             catalog = Catalog(results.db, MODULE)
             rows = read_holdout_rows(catalog, results.context.reader, run, COMPARED)
-        if not rows or not scored_rows:
+        if rows is None or not has_rows:
             return Comparison(False, "the packed rows of the run were removed")
         deployed_rows = deployed.calibration.correct(
             _predict_members(results.context, rows, deployed.before_refit)
@@ -87,14 +94,30 @@ def compare_with_deployed(
             f"{error.message}"
         )
         return Comparison(True)
+    return DeployedRows(deployed_rows, deployed.calibration.costs)
+
+
+def compare_with_deployed(
+    train_spec: TrainSpec, scored_rows: ScoredRows, deployed: DeployedRows | Comparison
+) -> Comparison:
+    """Compare predictions of a new version with those of the deployed one for the same rows.
+
+    A version of other costs than the run is compared by the costs of the run first.
+
+    Args:
+        scored_rows: predictions of the new version.
+        deployed: from `predict_by_deployed`.
+    """
+    if isinstance(deployed, Comparison):
+        return deployed
     costs = train_spec.costs
-    if costs and costs != deployed.calibration.costs:
+    if costs and costs != deployed.costs:
         cost = average_cost(costs, scored_rows)
-        deployed_cost = average_cost(costs, deployed_rows)
+        deployed_cost = average_cost(costs, deployed.scored_rows)
         if cost != deployed_cost:
             return Comparison(cost < deployed_cost)
     metrics = (train_spec.metric, FALLBACK_METRICS[train_spec.task])
-    return Comparison(predicts_better(metrics, scored_rows, deployed_rows))
+    return Comparison(predicts_better(metrics, scored_rows, deployed.scored_rows))
 
 
 def _is_divided_alike(train_spec: TrainSpec, entry: ModelEntry) -> bool:

@@ -21,7 +21,9 @@ from cerebro_plpy.operations.refit.refit import refit
 from cerebro_plpy.operations.refit.refit_plan import RefitTime
 from cerebro_plpy.operations.register.deployed_comparison import (
     Comparison,
+    DeployedRows,
     compare_with_deployed,
+    predict_by_deployed,
 )
 from cerebro_plpy.operations.register.final_metric import (
     calibrate_result,
@@ -77,6 +79,14 @@ MAX_REPORTED_ROWS = 100_000
 """With more hold-out rows, they are not predicted for the notice about their classes alone."""
 
 
+class Rating(NamedTuple):
+    """The rows and the rival by which models are rated."""
+
+    rows: HoldoutRows | None  # None if they were removed
+    deployed: DeployedRows | Comparison | None
+    """The rival's predictions, or the outcome of any comparison; None if no version is deployed."""
+
+
 class RatedResult(NamedTuple):
     """A model that may become a version."""
 
@@ -122,7 +132,11 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     library = _collect_candidates(results, rows)
     shares = _choose_shares(results, library)
     entry = model_registry.find_model(control, train_spec.model)
-    rated = _rate_members(results, rows, entry, library, shares)
+    deployed = None
+    if entry is not None and entry.deployed is not None:
+        deployed = predict_by_deployed(results, entry, rows)
+    rating = Rating(rows, deployed)
+    rated = _rate_members(results, rating, library, shares)
     if rated.comparison.better or rated.comparison.obstacle is not None:
         keys = [candidate.result.mst_key for candidate in library]
         refitted = refit(
@@ -135,7 +149,7 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
         )
         shares_of_folds = {keys.index(key): share for key, share in refitted.shares.items()}
         if shares_of_folds != shares:
-            rated = _rate_members(results, rows, entry, library, shares_of_folds)
+            rated = _rate_members(results, rating, library, shares_of_folds)
         rated = rated._replace(result=refitted.complete(rated.result))
     result, comparison, calibrated_rows = rated
     added_version = model_registry.add(
@@ -171,23 +185,22 @@ def _limit_refit(budget: float, deadline: float) -> RefitTime:
 
 def _rate_members(
     results: RunResults,
-    rows: HoldoutRows | None,
-    entry: ModelEntry | None,
+    rating: Rating,
     library: Sequence[Candidate],
     shares: Mapping[int, float],
 ) -> RatedResult:
     """Return the model that candidates make, compared with the deployed version.
 
     Args:
-        entry: of the model, if there is one.
         shares: of its members, by their places in the library.
     """
     train_spec = results.train_spec
+    rows = rating.rows
     result, network, scored_rows, _ = combine_candidates(train_spec, library, shares)
     is_value_known = has_value(result, train_spec.metric)
-    is_first = entry is None or entry.deployed is None
     is_regression = train_spec.task == REGRESSION
-    needs_rows = is_regression or not is_value_known or not is_first or bool(train_spec.costs)
+    has_rival = rating.deployed is not None
+    needs_rows = is_regression or not is_value_known or has_rival or bool(train_spec.costs)
     if rows and not scored_rows and (needs_rows or rows.table.rows <= MAX_REPORTED_ROWS):
         scored_rows = predict_holdout(results.context, rows, network)
     if not is_value_known:
@@ -199,8 +212,8 @@ def _rate_members(
     if train_spec.start is not None:
         result = result._replace(base=(train_spec.start.run_id, train_spec.start.mst_key))
     comparison = Comparison(better=True)
-    if entry is not None and not is_first:
-        comparison = compare_with_deployed(results, entry, rows, calibrated_rows)
+    if rating.deployed is not None:
+        comparison = compare_with_deployed(train_spec, calibrated_rows, rating.deployed)
     return RatedResult(result, comparison, calibrated_rows)
 
 

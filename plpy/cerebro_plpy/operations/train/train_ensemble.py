@@ -48,8 +48,8 @@ def choose_places(templates: Sequence[str | None], count: int) -> list[int]:
     """
     first_places = {template: place for place, template in reversed(list(enumerate(templates)))}
     places = sorted(first_places.values())[:count]
-    others = [place for place in range(len(templates)) if place not in places]
-    return sorted([*places, *others[: count - len(places)]])
+    extra_places = [place for place in range(len(templates)) if place not in places]
+    return sorted([*places, *extra_places[: count - len(places)]])
 
 
 def choose_shares(

@@ -10,6 +10,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cmp_to_key
 
 from cerebro_plpy.limits import Poll, no_poll, poll_between
 from cerebro_plpy.preprocessing.scoring.metrics import LARGER_IS_BETTER, SCORES
@@ -164,14 +165,14 @@ def rank_rows(library: Mapping[int, ScoredRows], metrics: Sequence[str]) -> list
     >>> rank_rows(library, ["mae"])
     [3, 4, 9]
     """
-    ranked: list[tuple[int, RankedRows]] = []
-    for key, rows in library.items():
-        candidate = RankedRows(rows, metrics)
-        place = len(ranked)
-        while place and candidate.is_better_than(ranked[place - 1][1]):
-            place -= 1
-        ranked.insert(place, (key, candidate))
-    return [key for key, _ in ranked]
+    candidates = {key: RankedRows(rows, metrics) for key, rows in library.items()}
+
+    def compare(key: int, rival: int) -> int:
+        wins = candidates[key].is_better_than(candidates[rival])
+        loses = candidates[rival].is_better_than(candidates[key])
+        return loses - wins
+
+    return sorted(candidates, key=cmp_to_key(compare))
 
 
 def predicts_better(metrics: Sequence[str], new: ScoredRows, old: ScoredRows) -> bool:

@@ -96,8 +96,8 @@ class ScoredRows(Sequence[ScoredRow]):
         for part in parts:
             labels.extend(part.labels)
             targets.extend(part.targets)
-            for column, other in zip(columns, part.columns):
-                column.extend(other)
+            for column, values in zip(columns, part.columns):
+                column.extend(values)
         return cls(parts[0].classes, columns, labels, targets)
 
     def replace_columns(self, columns: Sequence[array[float]]) -> ScoredRows:
