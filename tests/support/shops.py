@@ -55,10 +55,10 @@ def make_shops(bench: Workbench) -> str:
 
 
 def train(
-    bench: Workbench, model: str, source: str, target: str, *templates: str, **more: int
+    bench: Workbench, model: str, source: str, target: str, *templates: str, **more: int | str
 ) -> None:
     told = {"configs": 1, "epochs": 1, "seed": 1, "ensemble": 1, "workers": 1, **more}
-    rest = ", ".join(f"{name} => {value}" for name, value in told.items())
+    rest = ", ".join(f"{name} => {value!r}" for name, value in told.items())
     call = (
         "SELECT * FROM cerebro.train(%s, %s, model => %s, models => %s, types => %s::jsonb, "
         f"{rest})"
