@@ -27,6 +27,8 @@ MEMBER_SECONDS = 0.05
 HOLDOUT_ROWS_PER_SECOND = 30_000
 """Validation rows of such a member that a core predicts and compares in a second."""
 MAX_MEMBERS = 8
+MAX_FOLDED_CONFIGS = 24
+"""Configurations among which folds of few rows choose the members of an ensemble."""
 MAX_COMPARED_BYTES = 1 << 28
 """Memory for the predictions of all such members; those of a single one may take more."""
 NUMBER_BYTES = 8
@@ -85,11 +87,14 @@ def round_share(share: float) -> float:
     return float(2.0 ** round(math.log2(share)))
 
 
-def compute_max_members(picks: int, budget: float, holdout_rows: int, outputs: int = 1) -> int:
-    """Return the largest number of configurations that an ensemble may consist of.
+def compute_max_members(
+    picks: int, budget: float, holdout_rows: int, outputs: int = 1, limit: int = MAX_MEMBERS
+) -> int:
+    """Return the largest number of configurations that an ensemble is chosen among.
 
     Args:
         outputs: numbers that a model predicts for a row.
+        limit: the largest number, if there are enough time and memory.
 
     >>> compute_max_members(1, 300.0, 100)
     1
@@ -102,7 +107,7 @@ def compute_max_members(picks: int, budget: float, holdout_rows: int, outputs: i
         return 1
     row_bytes = NUMBER_BYTES * (1 + outputs)
     affordable = MAX_COMPARED_BYTES // max(1, row_bytes * holdout_rows)
-    return min(MAX_MEMBERS, compute_max_candidates(budget, holdout_rows), max(1, affordable))
+    return min(limit, compute_max_candidates(budget, holdout_rows), max(1, affordable))
 
 
 def compute_max_candidates(budget: float, holdout_rows: int) -> int:

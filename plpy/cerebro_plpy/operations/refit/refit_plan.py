@@ -14,7 +14,11 @@ from cerebro_plpy.nouns import count_nouns
 from cerebro_plpy.operations.refit.folds import may_fold
 from cerebro_plpy.operations.refit.refit_request import RefitPlan
 from cerebro_plpy.operations.refit.refit_terms import FOLDS
-from cerebro_plpy.operations.train_budget import compute_max_members
+from cerebro_plpy.operations.train_budget import (
+    MAX_FOLDED_CONFIGS,
+    MAX_MEMBERS,
+    compute_max_members,
+)
 from cerebro_plpy.platform.call_context import CallContext
 from cerebro_plpy.tables.outputs.logged_run import LoggedRun
 
@@ -98,16 +102,38 @@ def plan_refit(
     _report_omitted(db, late, len(shares), f"the budget has {seconds:.1f} s left")
     folds = 0
     if len(selection) == len(shares) and may_fold(context, train_spec):
-        needed = estimate_refit_seconds(selection, speed)
-        limit = min(seconds, needed + max(MIN_FOLDS_SECONDS, FOLDS_FACTOR * time_limit.elapsed))
+        limit = limit_folds(train_spec, estimate_refit_seconds(selection, speed), time_limit)
         if estimate_folded_seconds(selection, speed) <= limit:
             folds = FOLDS
             outputs = len(train_spec.classes) or 1
-            count = compute_max_members(train_spec.ensemble, train_spec.budget, rows, outputs)
+            count = compute_max_members(
+                train_spec.ensemble, train_spec.budget, rows, outputs, limit_candidates(train_spec)
+            )
             extras = [trainings[key] for key in library if key in trainings and key not in shares]
             selection = add_extras(selection, extras[: count - len(shares)], speed, limit)
     epochs = {past.mst_key: past.epochs for past in selection}
     return RefitPlan(run, configs, epochs, _find_start(db, train_spec), folds)
+
+
+def limit_candidates(train_spec: TrainSpec) -> int:
+    """Return the largest number of configurations among which folds choose the members.
+
+    A call that gives its effort must have the same result again: its candidates are few, so that
+    folds of all of them have time.
+    """
+    return MAX_FOLDED_CONFIGS if train_spec.may_return else MAX_MEMBERS
+
+
+def limit_folds(train_spec: TrainSpec, needed: float, time_limit: RefitTime) -> float:
+    """Return the seconds for folds and for training the members on all rows.
+
+    Args:
+        needed: seconds for the members on all rows.
+    """
+    if not train_spec.may_return:
+        return time_limit.seconds
+    usual = needed + max(MIN_FOLDS_SECONDS, FOLDS_FACTOR * time_limit.elapsed)
+    return min(time_limit.seconds, usual)
 
 
 def _read_trainings(

@@ -11,10 +11,7 @@ from typing import Any, NamedTuple
 from cerebro_plpy.database.call_status import CHOOSING, EXPLAINING
 from cerebro_plpy.database.catalog import Catalog
 from cerebro_plpy.database.sessions.spi import Database, Row
-from cerebro_plpy.errors import (
-    ObjectNotReady,
-    quote_text,
-)
+from cerebro_plpy.errors import quote_text
 from cerebro_plpy.nouns import count_nouns, match_verb
 from cerebro_plpy.operations.explain.importance import FALLBACK_METRICS
 from cerebro_plpy.operations.refit.refit import refit
@@ -29,28 +26,24 @@ from cerebro_plpy.operations.register.final_metric import (
     calibrate_result,
     choose_group_result,
     count_group_candidates,
-    rank_candidates,
+)
+from cerebro_plpy.operations.register.member_candidates import (
+    choose_holdout_shares,
+    collect_candidates,
+    list_first_places,
+    predict_candidates,
 )
 from cerebro_plpy.operations.register.version_importance import NewVersion, add_importance
 from cerebro_plpy.operations.train.holdout_predictions import (
     MODULE,
-    HoldoutRequest,
     HoldoutRows,
     predict_holdout,
-    predict_in_parallel,
     read_holdout_rows,
 )
 from cerebro_plpy.operations.train.run_results import RunResults, has_value
-from cerebro_plpy.operations.train.train_ensemble import (
-    Candidate,
-    choose_places,
-    choose_shares,
-    combine_candidates,
-)
+from cerebro_plpy.operations.train.train_ensemble import Candidate, combine_candidates
 from cerebro_plpy.operations.train.train_report import report_threshold
 from cerebro_plpy.operations.train_budget import (
-    compute_max_candidates,
-    compute_max_members,
     compute_refit_seconds,
     limit_importance_seconds,
     reserve_importance_seconds,
@@ -129,8 +122,10 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
     train_spec = results.train_spec
     control = results.context.control
     rows = _read_holdout_rows(results)
-    library = _collect_candidates(results, rows)
-    shares = _choose_shares(results, library)
+    library = collect_candidates(results, rows)
+    places = list_first_places(results, library)
+    library = predict_candidates(results, rows, library, places)
+    shares = choose_holdout_shares(results, library, places)
     entry = model_registry.find_model(control, train_spec.model)
     deployed = None
     if entry is not None and entry.deployed is not None:
@@ -149,6 +144,7 @@ def _add_version(results: RunResults, deadline: float) -> NewVersion:
         )
         shares_of_folds = {keys.index(key): share for key, share in refitted.shares.items()}
         if shares_of_folds != shares:
+            library = predict_candidates(results, rows, library, [*shares_of_folds])
             rated = _rate_members(results, rating, library, shares_of_folds)
         rated = rated._replace(result=refitted.complete(rated.result))
     result, comparison, calibrated_rows = rated
@@ -270,55 +266,6 @@ def _list_keys(mst_keys: Sequence[int]) -> str:
     """
     text = f"mst_key {' and '.join(map(str, mst_keys))}"
     return text if len(mst_keys) == 1 else f"an ensemble of {text}"
-
-
-def _collect_candidates(results: RunResults, rows: HoldoutRows | None) -> list[Candidate]:
-    """Return the configurations that may be members of a version, the best first.
-
-    They have predicted the rows that were held back, if these exist and there are several.
-    """
-    train_spec = results.train_spec
-    configs = results.read_configs()
-    budget = train_spec.budget
-    validation_rows = train_spec.split.validation_rows
-    outputs = len(train_spec.classes) or 1
-    members = compute_max_members(train_spec.ensemble, budget, validation_rows, outputs)
-    count = members
-    if train_spec.final_metric is not None:
-        count = compute_max_candidates(budget, validation_rows)
-    best = results.read_best(results.read_states())
-    templates = [configs[result.mst_key]["template"] for result in best]
-    candidates = []
-    for place in choose_places(templates, count):
-        result = best[place]
-        config = configs[result.mst_key]
-        network = results.make_network(result, config)
-        candidates.append(Candidate(result, network, NO_ROWS, config["template"]))
-    if not candidates:
-        raise ObjectNotReady(
-            f"run {results.run.run_id} has no model that could be compared with others",
-            hint=f"SELECT * FROM cerebro.leaderboard WHERE run_id = {results.run.run_id};",
-        )
-    if rows is None:
-        return candidates[:1]
-    if train_spec.final_metric is not None:
-        return rank_candidates(results, rows, candidates, members)
-    if len(candidates) < 2:
-        return candidates
-    batches = [[HoldoutRequest(candidate.network)] for candidate in candidates]
-    results_of_candidates = predict_in_parallel(results.context, rows, batches)
-    return [
-        candidate._replace(scored_rows=scored_rows)
-        for candidate, (scored_rows,) in zip(candidates, results_of_candidates)
-    ]
-
-
-def _choose_shares(results: RunResults, library: Sequence[Candidate]) -> dict[int, float]:
-    """Return the shares of a version's members by the hold-out rows, by place in the library."""
-    if len(library) < 2:
-        return {0: 1.0}
-    predictions = [candidate.scored_rows for candidate in library]
-    return choose_shares(results.context, results.train_spec, predictions)
 
 
 def _choose_group_results(
