@@ -65,15 +65,8 @@ class StateWriter(TrainerJobs):
 
     def _log_start(self, worker: Worker, visit: TrainVisit) -> Statement:
         """Return the statement that logs a visit as running."""
-        row = (
-            visit.run_id,
-            visit.epoch,
-            visit.mst_key,
-            visit.dataset.segment_id,
-            visit.visit_no,
-            visit.attempt,
-        )
-        return Statement(sql("visit.visit_begin"), (*row, worker.session.pid, visit.job.kind))
+        values = (*list_row_values(visit), worker.session.pid, visit.job.kind)
+        return Statement(sql("visit.visit_begin"), values)
 
     def _store(
         self,
@@ -111,6 +104,7 @@ class StateWriter(TrainerJobs):
         earlier = self._log_earlier_visits(worker, batch)
         later = [*self._log_evaluations(batch)]
         base = yield from self._base(worker, visit, result.get("base"))
+        owned = Statement(sql("visit.visit_owned"), list_row_values(visit))
         best = batch.best
         if best:
             later += self._log_best(worker, best)
@@ -123,7 +117,8 @@ class StateWriter(TrainerJobs):
         def store(table: str) -> Statement:
             row = (visit.job.result_key, *log_rows.result_values(result), table, *row_key(visit))
             stored = StoredState(table, visit.dataset.segment_id, base)
-            return join([*earlier, Statement(self._visit_end(visit, stored), row), *later])
+            end = Statement(self._visit_end(visit, stored), row)
+            return join([*earlier, end, owned, *later])
 
         return PendingState(visit, base, store)
 
@@ -213,6 +208,14 @@ def create_table(worker: Worker, run_id: int, mst_key: int, name: str) -> Statem
 def row_key(visit: TrainVisit) -> tuple[int, ...]:
     """Return the key of a visit's log row."""
     return (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
+
+
+def list_row_values(visit: TrainVisit) -> tuple[int, ...]:
+    """Return the values of a visit's log row that never change, in the order of its columns."""
+    segment_id = visit.dataset.segment_id
+    return (
+        visit.run_id, visit.epoch, visit.mst_key, segment_id, visit.visit_no, visit.attempt,
+    )  # fmt: skip
 
 
 def first_visit(visits: Sequence[BatchVisit]) -> TrainVisit:

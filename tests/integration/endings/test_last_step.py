@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import psycopg2
@@ -76,6 +76,22 @@ def shorten(watcher: Workbench, run: int) -> None:
     eventually(lambda: watcher.value(STATUS, run) in ("running", "paused"))
     watcher.rows("SELECT cerebro.set_epochs(%s, 1)", run)
     eventually(lambda: watcher.value(SHORTENED, run) == "done")
+
+
+@contextmanager
+def storing_when_paused(superuser: Workbench, run: int) -> Iterator[None]:
+    """Pause a run, whose last state waits to be stored between the statements of a transaction."""
+    tables = ", ".join(f"cerebro_state.r{run}_c1_{slot}" for slot in "ab")
+    waits_or_ended = """
+        SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+                       WHERE NOT l.granted AND c.relname ~ format('^r%%s_c1_', %s::bigint))
+            OR NOT EXISTS (SELECT FROM cerebro.visit WHERE run_id = %s AND status = 'running')"""
+    with closing(superuser.another()) as reader:
+        reader.rows("BEGIN")
+        reader.rows(f"LOCK TABLE {tables} IN SHARE MODE")
+        pause(superuser, run)
+        eventually(lambda: superuser.value(waits_or_ended, run, run))
+        yield
 
 
 @contextmanager
@@ -297,10 +313,10 @@ def test_what_cannot_be_computed_without_packed_rows_is_null(
     assert found == (True, None, None)
 
 
-@pytest.mark.long_for(paused=True)
-@pytest.mark.parametrize("paused", [False, True], ids=["trains", "is paused"])
+@pytest.mark.long_for(moment=("is paused", "stores when paused"))
+@pytest.mark.parametrize("moment", ["trains", "is paused", "stores when paused"])
 def test_a_run_whose_owner_is_renamed_keeps_its_data(
-    bench: Workbench, shared_superuser: Workbench, paused: bool
+    bench: Workbench, shared_superuser: Workbench, moment: str
 ) -> None:
     """It is not found under the new name; that does not say that it is gone."""
     before = shared_superuser.last_run_id()
@@ -312,9 +328,12 @@ def test_a_run_whose_owner_is_renamed_keeps_its_data(
             ) as trained:
                 run = begun(shared_superuser, before)
                 eventually(lambda: shared_superuser.value(VISITS, run))
-                if paused:
-                    pause(shared_superuser, run)
-                shared_superuser.rows("ALTER ROLE leaving RENAME TO gone")
+                with ExitStack() as stack:
+                    if moment == "is paused":
+                        pause(shared_superuser, run)
+                    if moment == "stores when paused":
+                        stack.enter_context(storing_when_paused(shared_superuser, run))
+                    shared_superuser.rows("ALTER ROLE leaving RENAME TO gone")
                 error = trained.exception()
             assert (
                 isinstance(error, psycopg2.Error)

@@ -113,6 +113,12 @@ SET status = 'completed', ended_at = coalesce(pg_catalog.to_timestamp(%s::double
 FROM (SELECT sum(i.bytes) AS bytes, pg_catalog.clock_timestamp() AS stored_at FROM stored i) s
 WHERE v.run_id = %s::bigint AND v.mst_key = %s::integer AND v.visit_no = %s::integer AND v.attempt = %s::integer
 
+-- name: visit_owned
+-- Raise an error if the run has another owner since the transaction began: what changed the log before may have found no row.
+-- The row is there, and remains as it is; row-level security checks a new one all the same.
+INSERT INTO cerebro.visit (run_id, epoch, mst_key, segment_id, visit_no, attempt, status)
+VALUES (%s::bigint, %s::integer, %s::integer, %s::integer, %s::integer, %s::integer, 'completed') ON CONFLICT DO NOTHING
+
 -- name: state_store
 INSERT INTO {state} (part, chunk)
 SELECT row_number() OVER (), c.chunk FROM (SELECT cerebro_internal.state_chunks(8120, %s::text, '{part}') AS chunk) c
