@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cerebro_plpy.configs.templates.budget import estimate_sufficient_seconds
 from cerebro_plpy.operations.refit import refit_plan
 from cerebro_plpy.operations.refit.refit_plan import RefitTime, limit_candidates, limit_folds
 from cerebro_plpy.operations.register import member_candidates
@@ -21,7 +22,7 @@ ROWS: Any = SimpleNamespace()
 TIMES = st.builds(RefitTime, elapsed=st.floats(0.0, 300.0), seconds=st.floats(0.0, 300.0))
 
 
-def make_spec(may_return: bool) -> Any:
+def make_spec(may_return: bool, rows: int = 400) -> Any:
     return SimpleNamespace(
         may_return=may_return,
         ensemble=10,
@@ -29,7 +30,7 @@ def make_spec(may_return: bool) -> Any:
         classes=(),
         task="regression",
         metric="rmse",
-        split=SimpleNamespace(validation_rows=100),
+        split=SimpleNamespace(training_rows=rows, validation_rows=100),
     )
 
 
@@ -96,10 +97,16 @@ def test_the_clock_decides_nothing_for_a_call_that_gives_its_effort(
     assert limit_folds(spec, needed, later) == limit_folds(spec, needed, time)
 
 
-@given(TIMES, st.floats(0.0, 100.0))
-def test_folds_of_an_open_call_take_a_part_of_its_time(time: RefitTime, needed: float) -> None:
-    spec = make_spec(may_return=True)
+@given(TIMES, st.floats(0.0, 100.0), st.integers(1, 10_000))
+def test_folds_of_an_open_call_take_a_part_of_its_time(
+    time: RefitTime, needed: float, rows: int
+) -> None:
+    """With folds, a call over few rows takes no longer than is enough for these."""
+    spec = make_spec(may_return=True, rows=rows)
     seconds = limit_folds(spec, needed, time)
     extra = max(refit_plan.MIN_FOLDS_SECONDS, refit_plan.FOLDS_FACTOR * time.elapsed)
-    assert seconds == min(time.seconds, needed + extra)
+    assert seconds <= min(time.seconds, needed + extra)
+    spare = max(refit_plan.MIN_FOLDS_SECONDS, estimate_sufficient_seconds(rows) - time.elapsed)
+    assert seconds <= needed + spare
+    assert seconds >= min(time.seconds, needed + min(extra, spare)) - 1e-6
     assert limit_candidates(spec) == MAX_FOLDED_CONFIGS

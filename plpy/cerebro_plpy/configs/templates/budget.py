@@ -141,8 +141,16 @@ def limit_seconds(load: Workload, seconds: float) -> float:
     >>> [limit_seconds(load, 280.0) for load in loads]
     [25.0, 25.0, 50.0, 280.0]
     """
-    sufficient = SUFFICIENT_SECONDS * max(1.0, load.training_rows / FEW_ROWS) / load.share
-    return min(seconds, sufficient)
+    return min(seconds, estimate_sufficient_seconds(load.training_rows) / load.share)
+
+
+def estimate_sufficient_seconds(training_rows: int) -> float:
+    """Return the seconds of an idle machine that are enough for rows.
+
+    >>> [estimate_sufficient_seconds(rows) for rows in (100, 500, 1000)]
+    [25.0, 25.0, 50.0]
+    """
+    return SUFFICIENT_SECONDS * max(1.0, training_rows / FEW_ROWS)
 
 
 def choose_frequency(epochs: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cerebro_plpy.configs.architecture.boosted_trees import is_boosted_trees
+from cerebro_plpy.configs.templates.budget import estimate_sufficient_seconds
 from cerebro_plpy.configs.templates.registry import resumes_states
 from cerebro_plpy.configs.train_spec import BaseVersion, TrainSpec
 from cerebro_plpy.database.queries import sql
@@ -132,8 +133,9 @@ def limit_folds(train_spec: TrainSpec, needed: float, time_limit: RefitTime) -> 
     """
     if not train_spec.may_return:
         return time_limit.seconds
-    usual = needed + max(MIN_FOLDS_SECONDS, FOLDS_FACTOR * time_limit.elapsed)
-    return min(time_limit.seconds, usual)
+    sufficient = estimate_sufficient_seconds(train_spec.split.training_rows)
+    usual = min(FOLDS_FACTOR * time_limit.elapsed, sufficient - time_limit.elapsed)
+    return min(time_limit.seconds, needed + max(MIN_FOLDS_SECONDS, usual))
 
 
 def _read_trainings(
