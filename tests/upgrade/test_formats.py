@@ -399,9 +399,10 @@ def evaluated_parts(answer: Any, search: str | None) -> Any:
     "output", ["by_pbt", *map(long, ("model", "acted", "by_asha", "by_halving", "by_tpe"))]
 )
 def test_a_completed_run_is_replayed(owner: Workbench, output: str) -> None:
-    """Two replays are equal to the bit, and those by SGD agree with what the old version trained.
+    """Two replays are equal to the bit, and agree with what the old version trained.
 
-    Adam divides gradients by their own size, so that the rounding of another processor grows.
+    Adam divides gradients by their own size. Over batches of two rows, the rounding of another
+    processor grows, so that only replays on one processor are compared.
     """
     run = """SELECT run_id, epochs, spec ->> 'model_selection_table', spec ->> 'validation_table'
              FROM cerebro.run WHERE spec ->> 'model_output_table' = %s ORDER BY run_id LIMIT 1"""
@@ -424,9 +425,10 @@ def test_a_completed_run_is_replayed(owner: Workbench, output: str) -> None:
     repeated = replay("replayed")
     assert repeated.keys() >= stored.keys()
     assert replay("repeated") == repeated
-    by_sgd = "SELECT mst_key FROM cerebro.config_log WHERE run_id = %s AND params::text LIKE %s"
-    keys = {key for (key,) in owner.rows(by_sgd, run_id, "%%SGD(%%")}
-    steady = {key: value for key, value in stored.items() if key[0] in keys}
+    unsteady = """SELECT mst_key FROM cerebro.config WHERE run_id = %s
+                  AND compile_params ~ 'Adam' AND fit_params ~ 'batch_size=2,'"""
+    keys = {key for (key,) in owner.rows(unsteady, run_id)}
+    steady = {key: value for key, value in stored.items() if key[0] not in keys}
     assert steady
     assert {key: repeated[key] for key in steady} == pytest.approx(steady, abs=TOLERANCE)
 

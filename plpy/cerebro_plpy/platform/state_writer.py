@@ -205,17 +205,15 @@ def create_table(worker: Worker, run_id: int, mst_key: int, name: str) -> Statem
     return Statement(create, (name, run_id, mst_key, name))
 
 
-def row_key(visit: TrainVisit) -> tuple[int, ...]:
+def row_key(visit: TrainVisit) -> tuple[int, int, int, int]:
     """Return the key of a visit's log row."""
     return (visit.run_id, visit.mst_key, visit.visit_no, visit.attempt)
 
 
 def list_row_values(visit: TrainVisit) -> tuple[int, ...]:
     """Return the values of a visit's log row that never change, in the order of its columns."""
-    segment_id = visit.dataset.segment_id
-    return (
-        visit.run_id, visit.epoch, visit.mst_key, segment_id, visit.visit_no, visit.attempt,
-    )  # fmt: skip
+    run_id, mst_key, visit_no, attempt = row_key(visit)
+    return (run_id, visit.epoch, mst_key, visit.dataset.segment_id, visit_no, attempt)
 
 
 def first_visit(visits: Sequence[BatchVisit]) -> TrainVisit:
