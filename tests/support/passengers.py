@@ -12,7 +12,7 @@ TABLE = """
                OR n * 31 % 97 > 80 END AS survived
     FROM generate_series(1, 600) AS n"""
 MODEL = "passengers_survived"
-QUICK = "models => '{linear}', configs => 1, epochs => 1, seed => 1, workers => 1"
+QUICK = "models => '{linear}', configs => 1, epochs => 1, seed => 1, workers => 1, refit => 'none'"
 LONG = "models => '{linear}', configs => 1, epochs => 100000, budget => '1 hour', workers => 1"
 TRAIN = "SELECT * FROM cerebro.train(?, ?, {})"
 PREDICT = (

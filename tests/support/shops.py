@@ -57,7 +57,8 @@ def make_shops(bench: Workbench) -> str:
 def train(
     bench: Workbench, model: str, source: str, target: str, *templates: str, **more: int | str
 ) -> None:
-    told = {"configs": 1, "epochs": 1, "seed": 1, "ensemble": 1, "workers": 1, **more}
+    effort: dict[str, int | str] = {"configs": 1, "epochs": 1, "seed": 1, "ensemble": 1}
+    told = {**effort, "workers": 1, "refit": "none", **more}
     rest = ", ".join(f"{name} => {value!r}" for name, value in told.items())
     call = (
         "SELECT * FROM cerebro.train(%s, %s, model => %s, models => %s, types => %s::jsonb, "

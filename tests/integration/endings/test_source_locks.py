@@ -14,7 +14,10 @@ from roles import another_role, refused
 from workbench import Workbench
 
 FIT_WORKERS = 1
-QUICK = "models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed => 1, workers => 1"
+QUICK = (
+    "models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed => 1, workers => 1, "
+    "refit => 'none'"
+)
 CALLS = {
     "train": f"SELECT * FROM cerebro.train('rows', 'y', 'never', {QUICK})",
     "train over a view": f"SELECT * FROM cerebro.train('seen', 'y', 'never', {QUICK})",

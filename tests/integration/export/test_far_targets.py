@@ -32,7 +32,8 @@ def test_exports_predict_what_the_database_predicts(bench: Workbench, tmp_path: 
     )
     bench.rows(
         "SELECT FROM cerebro.train('stops', 'y', 'stops', columns => 'x', models => '{linear}', "
-        "configs => 1, epochs => 3, ensemble => 1, seed => 1, task => 'regression')"
+        "configs => 1, epochs => 3, ensemble => 1, "
+        "refit => 'none', seed => 1, task => 'regression')"
     )
     expected = [
         float(number)

@@ -162,7 +162,7 @@ def test_a_file_and_its_recipe_predict_raw_rows_like_the_database(
     These seeds make one of the held-back rows; predictions for folds could choose a single network.
     """
     effort = {"configs": len(templates), "ensemble": 5, "epochs": epochs}
-    train(bench, source, source, target, *templates, **effort, refit="none")
+    train(bench, source, source, target, *templates, **effort)
     session.export_keras(source, tmp_path / "it.keras")
     shutil.copytree(Path(standalone.__file__).parent, tmp_path / "copied")
     given = columns(bench, f"{source}_later", list(COLUMNS))

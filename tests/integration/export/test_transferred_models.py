@@ -41,12 +41,16 @@ TABLE = """
     ALTER TABLE boats ADD PRIMARY KEY (id)"""
 CALLS = {
     ENSEMBLE: "'large', '{}', models => '{{linear}}', configs => 2, epochs => 2, ensemble => 2, "
+    "refit => 'none', "
     "seed => 2",
     NUMBERS: "'speed', '{}', models => '{{linear}}', configs => 1, epochs => 2, ensemble => 1, "
+    "refit => 'none', "
     "seed => 1",
     FAR: "'price', '{}', models => '{{linear}}', configs => 1, epochs => 2, ensemble => 1, "
+    "refit => 'none', "
     "seed => 1, columns => 'length, kind'",
     GROUPED: "'large', '{}', models => '{{linear}}', configs => 1, epochs => 1, ensemble => 1, "
+    "refit => 'none', "
     "seed => 1, group_by => 'port', min_group_rows => 50",
 }
 

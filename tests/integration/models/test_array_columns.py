@@ -142,7 +142,8 @@ def test_a_bare_call_tries_what_is_made_for_the_arrays_first(
     told = {name: what.split(";")[0] for section, name, what in plan if section == "column"}
     assert told == {"picture": "image of 4 x 3 x 1", "wave": "series of 22 x 1"}
     wishes = (
-        "model => 'pictures', models => '{cnn}', configs => 1, epochs => 1, seed => 1, workers => 1"
+        "model => 'pictures', models => '{cnn}', configs => 1, epochs => 1, seed => 1, "
+        "workers => 1, refit => 'none'"
     )
     assert bench.rows(f"SELECT template, status FROM cerebro.train({arguments}, {wishes})") == [
         ("cnn", "completed")

@@ -10,7 +10,7 @@ import pytest
 from roles import another_role
 from workbench import Workbench
 
-QUICK = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1, seed => 1"
+QUICK = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1, seed => 1, refit => 'none'"
 CLASSES = "changed classes"
 NUMBERS = "changed numbers"
 SOURCE = """

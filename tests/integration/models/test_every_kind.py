@@ -131,7 +131,8 @@ def everything(bench: Workbench) -> str:
     bench.rows("CREATE TYPE mood AS ENUM ('sad', 'glad')")
     insert(bench, 1, ROWS)
     options = (
-        "models => '{linear}', configs => 1, epochs => 3, seed => 1, ensemble => 1, workers => 1"
+        "models => '{linear}', configs => 1, epochs => 3, seed => 1, ensemble => 1, "
+        "refit => 'none', workers => 1"
     )
     bench.rows(
         f"SELECT * FROM cerebro.train(%s, 'kind', %s, types => %s, {options})",

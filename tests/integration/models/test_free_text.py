@@ -21,7 +21,7 @@ REVIEWS = """
            CASE WHEN n % 3 = 0 THEN 'good' ELSE 'bad' END AS verdict
     FROM generate_series(1, 600) AS n;
     ALTER TABLE reviews ADD PRIMARY KEY (id)"""  # noqa: E501
-OPTIONS = "configs => 1, epochs => 12, seed => 1, workers => 1"
+OPTIONS = "configs => 1, epochs => 12, seed => 1, workers => 1, refit => 'none'"
 TRAIN = f"SELECT template, validation FROM cerebro.train('reviews', 'verdict', {OPTIONS})"
 TOLD = (
     "SELECT id, prediction, probability FROM cerebro.predict('reviews_verdict', %s, 'id', owner "
@@ -129,7 +129,8 @@ def test_trees_learn_from_frequent_words(bench: Workbench, reviews: Workbench) -
     """The verdict depends on words alone."""
     call = (
         "SELECT validation FROM cerebro.train('reviews', 'verdict', 'by_trees', "
-        "models => '{boosting}', configs => 1, epochs => 2, ensemble => 1, seed => 1)"
+        "models => '{boosting}', configs => 1, epochs => 2, ensemble => 1, seed => 1, "
+        "refit => 'none')"
     )
     assert bench.value(call) > 0.9
     config = bench.value(

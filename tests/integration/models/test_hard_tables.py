@@ -6,7 +6,7 @@ import psycopg2
 import pytest
 from workbench import Row, Workbench
 
-QUICK = "configs => 1, epochs => 2, workers => 1"
+QUICK = "configs => 1, epochs => 2, workers => 1, refit => 'none'"
 COLUMNS = 850
 """With a number and whether it is missing for each, more than a statement may return."""
 EACH = ", ".join(

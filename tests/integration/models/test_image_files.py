@@ -27,7 +27,8 @@ PREDICTED = (
     "'cerebro') ORDER BY id::integer"
 )
 OPTIONS = (
-    "models => '{cnn}', configs => 1, seed => 5, ensemble => 1, workers => 1, space => "
+    "models => '{cnn}', configs => 1, seed => 5, ensemble => 1, "
+    "refit => 'none', workers => 1, space => "
     "'{\"width\": 16}'"
 )
 

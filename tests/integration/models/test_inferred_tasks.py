@@ -11,7 +11,7 @@ FLIGHTS = """
            (60 * (n % 24) / 24.0 + n * 7919 % 97 / 4.0 - 12)::integer AS delay
     FROM generate_series(1, 3000) n;
     ALTER TABLE flights ADD PRIMARY KEY (id)"""
-QUICK = "models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed => 1"
+QUICK = "models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed => 1, refit => 'none'"
 
 
 @pytest.fixture(scope="module")

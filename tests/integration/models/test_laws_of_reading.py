@@ -21,7 +21,10 @@ pytestmark = pytest.mark.postgresql(
     "policies and foreign tables of other kinds are those of PostgreSQL"
 )
 
-QUICK = "models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed => 1, workers => 1"
+QUICK = (
+    "models => '{linear}', configs => 1, epochs => 1, ensemble => 1, seed => 1, workers => 1, "
+    "refit => 'none'"
+)
 Shop = Mapping[str, Sequence[str]]
 """Columns by sources."""
 SHOPS = ("shop", '"Shop, too"')

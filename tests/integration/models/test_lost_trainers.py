@@ -47,7 +47,8 @@ TABLES = {
 def scored(bench: Workbench) -> Workbench:
     bench.rows(TABLE)
     options = (
-        "models => '{linear}', configs => 1, epochs => 1, seed => 1, ensemble => 1, workers => 1"
+        "models => '{linear}', configs => 1, epochs => 1, seed => 1, ensemble => 1, "
+        "refit => 'none', workers => 1"
     )
     bench.rows(
         f"SELECT * FROM cerebro.train('rows', 'stays', 'named', columns => 'age, place', {options})"

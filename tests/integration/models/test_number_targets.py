@@ -38,7 +38,14 @@ DOUBTFUL = {
     "two": """CASE WHEN n % 2 = 0 THEN '1,' || lpad((n % 200)::text, 3, '0') ELSE (n % 90)::text
         END""",
 }
-QUICK = {"models": "'{linear}'", "configs": "1", "epochs": "3", "seed": "1", "ensemble": "1"}
+QUICK = {
+    "models": "'{linear}'",
+    "configs": "1",
+    "epochs": "3",
+    "seed": "1",
+    "ensemble": "1",
+    "refit": "'none'",
+}
 ARGUMENTS = ", ".join(f"{name} => {value}" for name, value in QUICK.items())
 
 

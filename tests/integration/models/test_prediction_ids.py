@@ -26,7 +26,7 @@ VISITS = """
     CREATE TABLE nameless AS SELECT x, y FROM visits"""
 TRAINING = """
     SELECT FROM cerebro.train('visits', 'y', 'visitors', columns => 'x', models => '{linear}',
-        configs => 1, epochs => 1, ensemble => 1, seed => 1)"""
+        configs => 1, epochs => 1, ensemble => 1, refit => 'none', seed => 1)"""
 PLAIN = ("store", "nr", "label", "open", "amount", "felt", "gaps")
 """Columns whose values are themselves in an id of several columns."""
 

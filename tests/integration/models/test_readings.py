@@ -15,7 +15,7 @@ from followed_hints import read_statements
 from roles import another_role, own_schema, refused
 from workbench import Workbench
 
-QUICK = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1, seed => 1"
+QUICK = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1, seed => 1, refit => 'none'"
 TRAIN = f"SELECT status, validation FROM cerebro.train(%s, %s, %s, {QUICK}, columns => %s)"
 ROWS = (
     "SELECT training_rows, validation_rows FROM cerebro.model_version WHERE model = %s ORDER BY "

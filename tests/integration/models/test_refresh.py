@@ -196,7 +196,7 @@ def rate(bench: Workbench, run_id: int) -> float:
 @pytest.mark.long
 def test_a_cancelled_refresh_is_resumed(bench: Workbench, orders: str) -> None:
     before, watcher = bench.last_run_id(), bench.another()
-    bench.rows("SELECT more(1001, 30000)")
+    bench.rows("SELECT more(1001, 5000)")
     visits = "SELECT count(*) > 0 FROM cerebro.visit WHERE run_id > %s AND status = 'completed'"
     refresh = "SELECT * FROM cerebro.refresh('orders', epochs => 40)"
     with bench.calling(lambda: bench.rows(refresh)) as called:

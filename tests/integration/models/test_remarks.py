@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from workbench import Workbench
 
-QUICK = "models => '{linear}', configs => 1, epochs => 2, ensemble => 1, seed => 1"
+QUICK = "models => '{linear}', configs => 1, epochs => 2, ensemble => 1, seed => 1, refit => 'none'"
 SURVEY = """
     CREATE TABLE survey AS
     SELECT n AS row_id, n * 7919 % 101 AS age, n AS position, (ARRAY['West', 'west '])[n % 2 + 1] AS

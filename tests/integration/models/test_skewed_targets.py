@@ -35,7 +35,8 @@ def clinic(bench: Workbench) -> Workbench:
     bench.rows(VISITS)
     bench.rows(
         "SELECT FROM cerebro.train('visits', 'visits', 'visits', columns => 'age, plan', "
-        "models => '{linear}', configs => 1, epochs => 8, ensemble => 1, seed => 1, "
+        "models => '{linear}', configs => 1, epochs => 8, ensemble => 1, "
+        "refit => 'none', seed => 1, "
         """task => 'regression', space => '{"link": "log", "lr": 0.05}')"""
     )
     return bench

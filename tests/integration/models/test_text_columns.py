@@ -28,6 +28,7 @@ LEDGER = """
 TRAIN = """
     SELECT validation FROM cerebro.train('ledger', 'heavy', 'ledger', models => '{linear}',
         columns => 'price, weight, sold, share', configs => 1, epochs => 60, ensemble => 1,
+        refit => 'none',
         seed => 1, split => 'random 0.25')"""
 PREDICTED = "SELECT p.id, p.probabilities FROM cerebro.predict('ledger', %s, 'id') p ORDER BY p.id"
 

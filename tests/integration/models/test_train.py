@@ -30,7 +30,7 @@ PASSENGERS = """
                n * 31 % 97 / 10.0 AS fare,
            CASE WHEN n % 50 > 0 THEN n % 3 = 0 OR n * 31 % 97 > 80 END AS survived
     FROM generate_series(1, 600) AS n"""
-QUICK = "models => '{linear}', configs => 1, epochs => 2, workers => 1"
+QUICK = "models => '{linear}', configs => 1, epochs => 2, workers => 1, refit => 'none'"
 ODD = 'odd "%s'
 NAMES = [
     "label",
@@ -528,8 +528,8 @@ def test_copies_of_rows_are_on_both_sides_in_every_version(bench: Workbench, spa
     )
     assert bench.value(plan) == "random 0.3 of copies, as split says"
     options = (
-        "models => '{{realmlp_simple}}', configs => 1, epochs => 20, workers => 1, space => "
-        "'{{\"batch_size\": 16}}'"
+        "models => '{{realmlp_simple}}', configs => 1, epochs => 20, workers => 1, refit => "
+        "'none', space => '{{\"batch_size\": 16}}'"
     )
     call = (
         "SELECT validation FROM cerebro.train('more', 'survived', 'spare', seed => 1, "

@@ -23,7 +23,8 @@ GUESTS = """
     FROM generate_series(1, 300) n;
     CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.guests AS TABLE guests"""
 SMALL = (
-    "target => 'sold', models => '{linear}', configs => 1, epochs => 3, ensemble => 1, seed => 1, "
+    "target => 'sold', models => '{linear}', configs => 1, epochs => 3, ensemble => 1, "
+    "refit => 'none', seed => 1, "
     "workers => 1"
 )
 OF_ROWS = "SELECT count(*) FROM pg_class"

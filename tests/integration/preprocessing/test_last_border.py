@@ -31,7 +31,9 @@ LOADS = """
            (n * 3)::text AS digits,
            CASE WHEN n % 10 = 0 THEN 'NaN' ELSE n::float8 END AS stamp
     FROM generate_series(1, 200) n"""
-QUICK = "columns => 'x', models => '{linear}', configs => 1, epochs => 2, seed => 1"
+QUICK = (
+    "columns => 'x', models => '{linear}', configs => 1, epochs => 2, seed => 1, refit => 'none'"
+)
 CASTS = {
     "integer": "v",
     "date": "date '2024-01-01' + v",

@@ -22,7 +22,8 @@ VISITORS = """
 CALL = """
     SELECT * FROM cerebro.train('visitors', 'stayed', %s, models => '{realmlp_simple, linear}',
         seed => 3,
-        configs => 7, epochs => 3, ensemble => 1, workers => 1, search => %s, search_params => %s,
+        configs => 7, epochs => 3, ensemble => 1,
+        refit => 'none', workers => 1, search => %s, search_params => %s,
         space => '{"width": [16, 32], "lr": [0.02, 0.2, "log"]}')"""
 POINTS = """
     SELECT c.source, c.template, (c.params ->> 'lr')::float8, (c.params ->> 'width')::integer,
@@ -41,7 +42,7 @@ DRAWN = (
 RATES = "SELECT (params ->> 'lr')::float8 FROM cerebro.config WHERE run_id = %s"
 LIKE = """
     SELECT run_id FROM cerebro.train('visitors', 'stayed', {}, models => '{{linear}}', epochs => 1,
-        ensemble => 1,
+        ensemble => 1, refit => 'none',
         workers => 1, {})"""
 
 
@@ -179,7 +180,8 @@ def test_what_was_added_is_not_drawn_again(bench: Workbench) -> None:
     person, rates = bench.another(), [0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.2]
     space = json.dumps({"lr": rates, "weight_decay": 0})
     call = """SELECT run_id FROM cerebro.train('visitors', 'stayed', 'added', models => '{linear}',
-        seed => 3, configs => 20, epochs => 4, ensemble => 1, workers => 1, search => 'tpe',
+        seed => 3, configs => 20, epochs => 4, ensemble => 1,
+        refit => 'none', workers => 1, search => 'tpe',
             space => %s)"""
     before = person.last_run_id()
     with bench.calling(lambda: bench.rows(call, space)) as trained:

@@ -26,7 +26,8 @@ LETTERS = """
 CALL = """
     SELECT * FROM cerebro.train('letters', 'late', %s, models => '{realmlp, linear}', configs => 4,
         epochs => %s,
-        ensemble => 1, seed => 5, workers => 1, search => %s, search_params => %s, space => %s)"""
+        ensemble => 1,
+        refit => 'none', seed => 5, workers => 1, search => %s, search_params => %s, space => %s)"""
 SPACE = '{"width": 16, "depth": 1}'
 LINES = """
     SELECT mst_key, c.source, c.template, c.params, c.warm_started_from, warm_started_visits,
