@@ -42,7 +42,7 @@ def guests(bench: Workbench) -> Iterator[str]:
     bench.rows(GUESTS)
     bench.rows(
         "SELECT * FROM cerebro.train('guests', 'came', models => '{linear}', configs => 1, epochs "
-        "=> 1, workers => 1)"
+        "=> 1, workers => 1, refit => 'none')"
     )
     yield "guests"
     bench.rows("SELECT cerebro.drop_model('guests_came')")

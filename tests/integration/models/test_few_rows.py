@@ -9,7 +9,7 @@ from workbench import Workbench
 
 CALL = (
     "'few', 'y', 'few', models => '{linear}', configs => 4, epochs => 30, workers => 2, "
-    "ensemble => 1, seed => 1"
+    "ensemble => 1, seed => 1, refit => 'none'"
 )
 
 

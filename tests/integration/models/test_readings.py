@@ -64,7 +64,7 @@ def test_an_hour_is_that_of_the_session_that_trained(bench: Workbench) -> None:
                    FROM orders""")
     more = (
         "columns => 'hour', types => '{\"hour\": \"category\"}', models => '{linear}', configs => "
-        "1, epochs => 60"
+        "1, epochs => 60, refit => 'none'"
     )
     call = (
         f"SELECT validation FROM cerebro.train('evenings', 'late', 'hours', {more}, ensemble => 1, "
