@@ -19,7 +19,7 @@ PIP := .venv/bin/python -m pip --quiet --disable-pip-version-check --no-input
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help all server install uninstall setup installcheck demo test test-long test-bench greenplum chaos floors matrix bench bench-tables
+.PHONY: help all server install uninstall setup installcheck demo test test-long properties test-bench greenplum chaos floors matrix bench bench-tables
 .PHONY: dist reference objects lint clean bootstrap
 
 help: ## say what can be made
@@ -86,11 +86,14 @@ test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; wi
 	@# Three processes keep two cores busy: each waits for a server now and then. Long tests need more memory.
 	$(PYTEST) -n 3 -m "not long" --hypothesis-profile few $(TESTS)
 
-test-long: bootstrap ## run the slow tests that rarely tell more, try each property with more examples, and `make floors`
+test-long: bootstrap ## run the slow tests that rarely tell more
 	@$(READY) .venv/dev .venv/dbt/made .venv/package
 	@.ci/tools
-	$(PYTEST) -n 2 -m "long or hypothesis"
-	@$(READY) floors
+	$(PYTEST) -n 2 -m long
+
+properties: bootstrap ## try each property with more examples than `make test`; with NEW=1 with new ones
+	@$(READY) .venv/dev .venv/package
+	$(PYTEST) -n 2 -m hypothesis $(if $(NEW),--hypothesis-profile new)
 
 # What of each room works otherwise on a cluster, in a quarter of an hour. The user may write into the server's folders;
 # TESTS="..." runs others.

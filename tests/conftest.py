@@ -39,7 +39,7 @@ from cerebro_db.server import provision
 FOLDER = "CEREBRO_DB_TEST_FOLDER"
 LOG_LINES = 60
 FEW = 15
-"""Examples of a property in `make test`; `make test-long` has as many as the test says, or 100."""
+"""Examples of a property in `make test`; `make properties` has as many as the test says, or 100."""
 pytest.register_assert_rewrite("course")  # whose assertions then show values
 log_size = pytest.StashKey[int]()
 numbers = itertools.count(1)
