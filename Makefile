@@ -86,10 +86,11 @@ test: bootstrap ## run the tests, on a PostgreSQL that they start themselves; wi
 	@# Three processes keep two cores busy: each waits for a server now and then. Long tests need more memory.
 	$(PYTEST) -n 3 -m "not long" --hypothesis-profile few $(TESTS)
 
-test-long: bootstrap ## run the slow tests that rarely tell more
+test-long: bootstrap ## run the slow tests that rarely tell more, and `make floors`
 	@$(READY) .venv/dev .venv/dbt/made .venv/package
 	@.ci/tools
 	$(PYTEST) -n 2 -m long
+	@$(READY) floors
 
 properties: bootstrap ## try each property with more examples than `make test`; with NEW=1 with new ones
 	@$(READY) .venv/dev .venv/package
