@@ -50,7 +50,6 @@ CALLS = {
     "refit => 'none', "
     "seed => 1, columns => 'length, kind'",
     GROUPED: "'large', '{}', models => '{{linear}}', configs => 1, epochs => 1, ensemble => 1, "
-    "refit => 'none', "
     "seed => 1, group_by => 'port', min_group_rows => 50",
 }
 

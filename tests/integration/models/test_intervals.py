@@ -24,7 +24,7 @@ WELLS = """
     CREATE TABLE new_wells AS SELECT * FROM wells WHERE id > 400;
     DELETE FROM wells WHERE id > 400;
     ALTER TABLE new_wells ADD PRIMARY KEY (id)"""
-SMALL = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1, refit => 'none', seed => 1"
+SMALL = "models => '{linear}', configs => 1, epochs => 3, ensemble => 1, seed => 1"
 SPLIT = "split => 'table new_wells'"
 GROUPS = "group_by => 'side', min_group_rows => 50"
 LEVELS = (0.01, 0.5, 0.8, 0.9, 0.95, 0.98)

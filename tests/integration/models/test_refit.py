@@ -230,7 +230,7 @@ def test_an_interrupted_one_leaves_nothing(boats: Workbench, end: str) -> None:
     caller = boats.another()
     call = (
         f"SELECT * FROM cerebro.train('boats', 'price', '{end}', models => '{{linear}}', "
-        f"configs => 1, epochs => 2000, seed => 2, search => NULL, columns => '* except id', "
+        "configs => 1, epochs => 2000, seed => 2, search => NULL, columns => '* except id', "
         f"{LAST})"
     )
     running = f"""

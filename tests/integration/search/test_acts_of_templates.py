@@ -63,7 +63,7 @@ def paused(
     before, slow = person.last_run_id(), '{"lr": 1e-7, "depth": 1, "width": 16}'
     options = (
         f"configs => 2, epochs => {EPOCHS}, ensemble => 1, "
-        f"refit => 'none', workers => 1, models => "
+        "refit => 'none', workers => 1, models => "
         f"'{{realmlp_simple, linear}}'"
     )
     call = (
